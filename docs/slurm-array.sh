@@ -2,7 +2,7 @@
 # One study on several machines of a Slurm cluster, each measuring its shard of the repeats:
 #
 #   sbatch docs/slurm-array.sh --ladder gpt2 -B 16 --repeats 8      # any flags of `ladder ablate`, the same for all
-#   ladder merge studies/array/whole studies/array/shard-*         # when the jobs have ended
+#   ladder merge studies/array/shard-* --out studies/array/whole   # when the jobs have ended
 #   sbatch --array=3 docs/slurm-array.sh --ladder gpt2 ...          # a lost shard again: the same flags, then merge
 #
 # A job that Slurm requeues continues where it was. SHARDS, STUDY and LADDER change the defaults below; all nodes must see

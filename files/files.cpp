@@ -86,7 +86,7 @@ InputFile::InputFile(const std::filesystem::path& path)
   } else if (S_ISDIR(status.st_mode)) {
     why = "is a folder, not a file";
   } else if (!S_ISREG(status.st_mode)) {
-    why = "must be a regular file";
+    why = "must be a file, got a device or a pipe";
   }
   if (!why.empty()) {
     if (descriptor_ >= 0) close(descriptor_);

@@ -61,4 +61,9 @@ std::vector<std::string> nearest(const std::string& name, const std::vector<std:
   return result;
 }
 
+std::string or_nearest(const std::string& what, const std::string& name, const std::vector<std::string>& names) {
+  const std::vector<std::string> near = nearest(name, names);
+  return near.empty() ? what : what + "; did you mean " + near.front() + "?";
+}
+
 }  // namespace files

@@ -8,8 +8,11 @@ namespace files {
 
 // Those of `names` that are spelled most like `name`, ignoring case: at most five, the nearest first, without distant
 // ones (Levenshtein's distance). An abbreviation counts as near: "--reps" is near "--repeats", and "--batch-size" is
-// near
-// "--batch".
+// near "--batch".
 [[nodiscard]] std::vector<std::string> nearest(const std::string& name, const std::vector<std::string>& names);
+
+// "WHAT; did you mean NAME?", or `what` alone where no name is near.
+[[nodiscard]] std::string or_nearest(const std::string& what, const std::string& name,
+                                     const std::vector<std::string>& names);
 
 }  // namespace files

@@ -63,6 +63,19 @@ std::string first_bytes_of(const std::filesystem::path& path) {
   return bytes;
 }
 
+// Whether these may be token ids of GPT-2 without a header: every pair of bytes is one, and many bytes are none of a
+// text's.
+bool may_be_tokens(std::string_view bytes) {
+  size_t foreign = 0;
+  for (size_t i = 0; i + 1 < bytes.size(); i += 2) {
+    const auto low = static_cast<unsigned char>(bytes[i]), high = static_cast<unsigned char>(bytes[i + 1]);
+    if (256 * high + low > 50256) return false;
+    for (const unsigned char byte : {low, high})
+      foreign += byte < 32 && byte != '\n' && byte != '\r' && byte != '\t' ? 1 : 0;
+  }
+  return 10 * foreign > bytes.size();
+}
+
 }  // namespace
 
 Known what_is(std::string_view bytes) {
@@ -95,7 +108,11 @@ bool is_token_file(const std::filesystem::path& path) {
 }
 
 void refuse_other(const std::filesystem::path& path, std::string_view wanted) {
-  const Known known = what_is(first_bytes_of(path));
+  const std::string bytes = first_bytes_of(path);
+  Known known = what_is(bytes);
+  if (known.name.empty() && wanted == text_file && may_be_tokens(bytes)) {
+    known = {"probably uint16 tokens without a header", add_header};
+  }
   if (known.name.empty() || known.name == wanted) return;
   throw std::invalid_argument(fmt::format("{}: is {}, not {}: {}", path.string(), known.name, wanted, known.remedy));
 }

@@ -1,5 +1,7 @@
 #include "model/config.h"
 
+#include "files/nearest.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -7,9 +9,18 @@
 #include <array>
 #include <iterator>
 #include <stdexcept>
+#include <string>
+#include <utility>
 
 namespace model {
 namespace {
+
+// As others call GPT-2's, with "gpt2-" before it or without.
+constexpr std::pair<const char*, const char*> common_names[] = {{"small", "gpt2-124m"},
+                                                                {"gpt2", "gpt2-124m"},
+                                                                {"medium", "gpt2-355m"},
+                                                                {"large", "gpt2-774m"},
+                                                                {"xl", "gpt2-1558m"}};
 
 // The two small ones keep the real vocabulary, so that they read the same token files and pad to the same rows.
 const std::array<Config, 6> presets{{
@@ -40,8 +51,14 @@ Config preset(const std::string& name) {
   for (const Config& config : presets) {
     if (config.name == name) return config;
   }
-  throw std::invalid_argument(
-      fmt::format("unknown model \"{}\"; the known models are {}", name, fmt::join(preset_names(), ", ")));
+  const std::string what =
+      fmt::format("unknown model \"{}\"; the known models are {}", name, fmt::join(preset_names(), ", "));
+  for (const auto& [other, ours] : common_names) {
+    if (name == other || name == std::string("gpt2-") + other) {
+      throw std::invalid_argument(fmt::format("{}; did you mean {}?", what, ours));
+    }
+  }
+  throw std::invalid_argument(files::or_nearest(what, name, preset_names()));
 }
 
 Config with_positions(Config config, int64_t positions) {

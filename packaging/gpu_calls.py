@@ -165,7 +165,7 @@ def cause(record, status, limit, output):
 
 def rung_once(check, here, rung, cwd):
     file, B = cwd / f"{rung}.json", here.batch(16)
-    shown = f"ladder run --ladder {here.plan.ladder} --rung {rung} -B {B} {here.plan.size} {here.plan.steps} --record {file.name}"
+    shown = f"ladder run --ladder {here.plan.ladder} --rung {rung} -B {B} {here.plan.size} {here.plan.steps} --out {file.name}"
     with check.step(rung, shown) as words:
         limit = min(here.plan.run_limit_s, check.left())
         status, output = check.run([HOME / "bin" / "ladder", *shlex.split(shown)[1:]], shown, limit, cwd)
@@ -290,7 +290,7 @@ def study(check, here, one, name, cwd):
     limit = max(1, check.left() - here.plan.profile_s * len(one.profiles))
     budget = max(1, int(limit - one.run_s - one.trace_s * len(here.rungs) - DRAWING_S))
     # The batch was chosen by the counted need: a rung that takes more all the same says so, and the others go on.
-    shown = f"ladder ablate --ladder {here.plan.ladder} {arguments} --force --limit {one.run_limit_s:.0f} --budget-s {budget} --out {name}"
+    shown = f"ladder ablate --ladder {here.plan.ladder} {arguments} --force --limit-s {one.run_limit_s:.0f} --budget-s {budget} --out {name}"
     with check.step(name, shown) as words:
         words += here.batch_note(one.most_B)
         folder = cwd / name

@@ -1,41 +1,54 @@
-"""What gate.html shows: a gate's verdict (results/schemas/gate.v1.json) with its charts. Computes nothing."""
+"""The page of a gate's verdict (results/schemas/gate.v1.json). Computes nothing."""
 
-from charts import Chart, finding_of, gate as verdict_chart, pairs as pairs_chart
-from charts.gate import entries_of, is_told
+import charts
 from documents import Refused
-from view import Drawn, flatten
-from words import clean, number_of, unit_of
+from sections import Cell, Fold, Line, Page, Table, figures, flatten, folded, remarks, values
+from study_view import interval
+from words import clean, digits3, memory, number_of, percent, times, unit_of
 
-PAGE, TEMPLATE, HAS_MARKDOWN = "gate", "gate", False
+NAME, CHARTS = "gate", charts.OF_GATE
+
+
+def entries_of(gate):
+    return gate["comparison"]["entries"] if gate["comparison"] else []
+
+
+def numbers(gate):
+    unit = unit_of([entry["memory"]["head_bytes"] for entry in entries_of(gate) if entry["memory"]])
+
+    def row(e):
+        peak = "—" if e["memory"] is None else f"{memory(e['memory']['base_bytes'], unit)} → {memory(e['memory']['head_bytes'], unit)}"
+        return [clean(e["label"]), digits3(e["base_ms"]), digits3(e["head_ms"]), Cell(times(e["ratio"]), interval(e, times), "strong"), e["verdict"].lower(),
+                f"{e['slower_pairs']} of {number_of(e['pairs'], 'pair')}", peak, clean(e["loss"]["message"]) or ("agree" if e["loss"]["compared"] else "not compared")]
+
+    heads = [("rung", False), ("base ms", True), ("head ms", True), ("head / base", True), ("verdict", False), ("slower", False), (f"peak {unit[0]}", True), ("losses", False)]
+    return Table("Rung by rung", heads, [row(e) for e in entries_of(gate)])
 
 
 def common_setting(entries):
     """[(name, value)] of the circumstances that all rungs share."""
     settings = [entry["setting"] for entry in entries]
-    return [(name, value) for name, value in settings[0].items() if all(s.get(name) == value for s in settings)] if settings else []
+    return [(name, value) for name, value in settings[0].items() if all(s.get(name) == value for s in settings)]
 
 
 def view(gate):
-    """The template's variables."""
-    if not is_told(gate):
-        raise Refused("the verdict is an older program's, without its sentences; `ladder report GATE.json` draws it")
-    entries, said = entries_of(gate), gate["words"]
-    drawn = [Drawn(module.NAME, module.QUESTION, chart, "") for module in (verdict_chart, pairs_chart)
-             if isinstance(chart := module.of_gate(gate), Chart)]
-    contents = [("verdict", "The verdict"), ("trust", "Can it be trusted?"), *([("pairs", "Pair by pair")] if entries else []),
-                *([("noise", "What this machine can show")] if gate["calibration"] else []), ("how", "How to read this"),
-                *([("circumstances", "Circumstances")] if entries else [])]
-    return {"gate": gate, "headline": finding_of(said, verdict_chart.NAME), "said": said, "where": clean(said["origin"]["source"]), "charts": drawn, "entries": entries,
-            "noises": list(zip(gate["calibration"], said["noise"], strict=True)), "setting": common_setting(entries), "flatten": flatten,
-            "slower_pairs": lambda e: f"{e['slower_pairs']} of {number_of(e['pairs'], 'pair')}", "unit": unit_of([entry["memory"]["head_bytes"] for entry in entries if entry["memory"]]),
-            "contents": [{"anchor": anchor, "text": text, "inner": []} for anchor, text in contents]}
-
-
-def chart_names():
-    """The names of all charts that a gate may have."""
-    return [verdict_chart.NAME, pairs_chart.NAME]
-
-
-def all_charts(shown):
-    """shown: view's dict."""
-    return shown["charts"]
+    if "said" not in gate:
+        raise Refused("the verdict is an older program's; `ladder report GATE.json` draws it")
+    drawn, _ = figures(CHARTS, {"gates": [gate]})
+    entries = entries_of(gate)
+    blocks = [drawn.pop("gate")] if "gate" in drawn else []
+    blocks += [folded(figure) for figure in drawn.values()]
+    if entries:
+        blocks.append(Fold("numbers", ["Every number, with its interval"], [numbers(gate), Line(gate["comparison"]["method"], "grey")]))
+    for place, noise in enumerate(gate["calibration"]):
+        blocks.append(Fold(f"noise-{place}", [f"What this machine can show: {clean(noise['label'])}"],
+                           [Table("Noise floor", [("pairs", True), ("noise floor", True)], [[str(f["pairs"]), percent(f["floor"])] for f in noise["floors"]])]))
+    blocks.append(Fold("trust", ["Can it be trusted?"], remarks(gate["said"]) + [
+        Line("**Ratio**: head's time over base's, paired; above 1 head is slower. A run is one fresh process; statistics count runs, not steps."),
+        Line(f"**Verdict**: an interval beyond ± {percent(gate['min_effect'])} is a regression or an improvement, one within it the same, one that crosses it "
+             "inconclusive. Losses that differ are a regression."),
+        Line("**Exit status**: 0 the same or faster, 1 slower or failed, 3 it cannot tell.")]))
+    if entries:
+        blocks.append(Fold("circumstances", ["Circumstances"], [values("Circumstances that all rungs share", common_setting(entries))] + [
+            Fold(f"recipe-{place}", [f"Recipe of {clean(e['label'])}"], [values("Recipe", flatten(e["recipe"]))]) for place, e in enumerate(entries)]))
+    return Page(gate["said"], blocks, "gate.json")

@@ -1,11 +1,12 @@
-"""report.md: a report, or a training, in GitHub's Markdown. Every value is escaped, unless it is Md already."""
+"""A page in GitHub's Markdown: the sections of its HTML. Every value is escaped, unless it is Md already."""
 
+import html
 import json
 import re
 from pathlib import Path
 
-import study as words_of
 import words
+from sections import Code_, trust
 from words import clean
 
 HERE = Path(__file__).resolve().parent
@@ -46,37 +47,37 @@ def block(text):
     return Md(f"{fence}text\n{shown}\n{fence}")
 
 
-def span(estimate, show):
-    """' (2.55 – 2.68)'; empty without an interval."""
-    if estimate["lo"] is None or estimate["hi"] is None:
-        return Md("")
-    return Md(f" ({words.between(estimate['lo'], estimate['hi'], show)})")
-
-
-def label(study, rung):
-    """'+ bf16 autocast', in a sweep with the size before it. Only what comes after the plus is escaped."""
-    text = words_of.label(study, rung)
-    return Md("+ " + escape(text[2:])) if text.startswith("+ ") else escape(text)
-
-
 def commands(text):
-    """A sentence of the program. Its `code` stays code."""
-    parts = re.split(r"(`[^`]*`)", clean(text))
-    return Md("".join(part if i % 2 else re.sub(r"\S(?:.*\S)?", lambda m: escape(m[0]), part) for i, part in enumerate(parts)))
+    """A sentence of the program. Its `code` stays code, its **words** strong."""
+    parts = re.split(r"(`[^`]+`|\*\*[^*]+\*\*)", clean(text))
+    return Md("".join(part if re.fullmatch(r"`[^`]+`", part) else f"**{escape(part[2:-2])}**" if re.fullmatch(r"\*\*[^*]+\*\*", part)
+                      else re.sub(r"\S(?:.*\S)?", lambda m: escape(m[0]), part) for part in parts))
 
 
-def render(shown, template="report.md.j2"):
-    """The Markdown of view.view's dict, or of training_view.view's with its own template."""
+def cell(value):
+    if isinstance(value, Code_):
+        return code(value.value)
+    if isinstance(value, str):
+        return escape(value)
+    text = f"**{escape(value.text)}**" if value.mood in ("strong", "bad", "slower") and value.text else escape(value.text)
+    return text + (" " + re.sub(r"(?<!\\)\|", r"\\|", commands(value.more)) if value.more else "")  # a pipe in code would end the cell, too
+
+
+def table(one):
+    """A sections.Table. A row is one line."""
+    rows = [" | ".join(map(escape, (head for head, _ in one.heads))), "|".join("--:" if figures else ":--" for _, figures in one.heads)]
+    return Md("\n".join(f"| {row} |" for row in [*rows, *(" | ".join(map(cell, row)) for row in one.rows)]))
+
+
+def render(page, has_pictures):
+    """The Markdown of sections.Page."""
     import jinja2
 
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(HERE), undefined=jinja2.StrictUndefined, finalize=escape,
         trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, autoescape=False)
-    environment.filters.update(
-        code=code, block=block, commands=commands, ms=words.milliseconds, digits=words.digits3, plain=words.plain, times=words.times,
-        count=words.count, memory=words.memory, percent=words.percent, rate=words.rate,
-        ms_span=lambda e: span(e, words.digits3), times_span=lambda e: span(e, words.times))
-    environment.globals.update(label=label, of=words_of, Md=Md, number_of=words.number_of,
-                               command=lambda text: Md(clean(text)))
-    text = environment.get_template(template).render(**shown)
+    environment.filters.update(code=code, block=block, commands=commands, table=table,
+                               html=lambda text: Md(re.sub(r"(?<!\w)@(?=\w)|[\[\]]", lambda m: f"&#{ord(m[0])};", html.escape(clean(text), quote=False))))
+    environment.globals.update(Md=Md)
+    text = environment.get_template("page.md.j2").render(page=page, has_pictures=has_pictures, trust=trust(page.said))
     return re.sub(r"\n{3,}", "\n\n", text)

@@ -47,7 +47,13 @@
       show(next.getAttribute("aria-label"), box.left + Math.min(box.width, 200), box.top + box.height / 2);
     });
   }
-  const contents = document.querySelector("nav details");
-  if (contents) contents.open = matchMedia("(min-width: 1291px)").matches;
+  // A link to what is folded opens it.
+  const unfold = () => {
+    const aim = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    for (let at = aim; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
+    if (aim) aim.scrollIntoView();
+  };
+  addEventListener("hashchange", unfold);
+  unfold();
   addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((d) => (d.open = true)));
 })();

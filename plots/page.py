@@ -1,4 +1,4 @@
-"""report.html, of a study or a training, and gate.html: each is one file that works from a disk, without a network.
+"""A page as HTML: one file that works from a disk, without a network.
 
 The page has every chart twice, wide and narrow; its width decides which is shown. A rule for each of theme's colours makes the same
 drawing dark. Every value is escaped. The page's policy forbids loading anything, and all styles and scripts but its own two, which
@@ -9,13 +9,14 @@ import base64
 import hashlib
 import json
 import re
+from functools import cache
 from pathlib import Path
 
-import study as words_of
 import theme
-import words
 from letters import fitted
-from words import clean
+from sections import trust
+from study import is_usable
+from words import clean, clean_lines
 
 HERE = Path(__file__).resolve().parent
 
@@ -26,29 +27,26 @@ def escaped(value):
 
 
 def commands(text):
-    """A sentence of the program. Its `code` becomes code."""
+    """A sentence of the program. Its `code` becomes code, its **words** strong."""
     import markupsafe
 
-    return markupsafe.Markup("").join(markupsafe.Markup("<code>{}</code>").format(part) if i % 2 else markupsafe.escape(part)
-                                      for i, part in enumerate(clean(text).split("`")))
-
-
-def lines(text):
-    """Lines of code or figures. Their blanks stay."""
-    import markupsafe
-
-    shown = "\n".join(" ".join(map(clean, line.split(" "))) for line in text.split("\n"))
-    return markupsafe.Markup('<pre tabindex="0">{}</pre>').format(shown)
+    forms = {"`": "<code>{}</code>", "*": "<strong>{}</strong>"}
+    return markupsafe.Markup("").join(
+        markupsafe.Markup(forms[part[0]]).format(part.strip("`*")) if re.fullmatch(r"`[^`]+`|\*\*[^*]+\*\*", part) else markupsafe.escape(part)
+        for part in re.split(r"(`[^`]+`|\*\*[^*]+\*\*)", clean(text)))
 
 
 def paragraphs(text):
     """A text of the program: paragraphs, and blocks of lines that begin with four blanks."""
     import markupsafe
 
-    blocks = [block for block in text.split("\n\n") if block.strip()]
-    return markupsafe.Markup("\n").join(
-        lines("\n".join(line[4:] for line in block.split("\n"))) if all(line.startswith("    ") for line in block.split("\n"))
-        else markupsafe.Markup("<p>{}</p>").format(commands(block)) for block in blocks)
+    def shown(block):
+        lines = block.split("\n")
+        if all(line.startswith("    ") for line in lines):
+            return markupsafe.Markup('<pre tabindex="0">{}</pre>').format(clean_lines("\n".join(line[4:] for line in lines)))
+        return markupsafe.Markup("<p>{}</p>").format(commands(block))
+
+    return markupsafe.Markup("\n").join(shown(block) for block in text.split("\n\n") if block.strip())
 
 
 def inline(svg, name, label):
@@ -60,18 +58,28 @@ def inline(svg, name, label):
     svg = re.sub(r'<path class="(?:foreground|background)" aria-hidden="true" d="[^"]*"(?: display="none")?/>', "", svg)
     svg = fitted(svg).replace(f' font-family="{theme.FONT}"', "")  # page.css says it once
     svg = re.sub(r'\b(id="|url\(#)([\w-]+)', lambda m: f"{m[1]}{name}-{m[2]}", svg)
+    svg = re.sub(r' xlink:href="[^"#]*#', ' href="#', svg)  # Vega makes a place in the page a place on its own site
     head = f'<svg id="{name}" tabindex="0" role="group" aria-label="{markupsafe.escape(clean(label))}" '
     return markupsafe.Markup(re.sub(r"^\s*<svg ", lambda _: head, svg, count=1))
 
 
-def drawings(one):
-    """(wide, narrow)"""
+@cache
+def rendered(specification):
+    """Vega's SVG of a specification, which is JSON. The page and the picture of a chart have the same."""
     import vl_convert
 
-    return [inline(vl_convert.vegalite_to_svg(one.bare(narrow), allowed_base_urls=[]), f"{one.name}-{'narrow' if narrow else 'wide'}",
-                   f"{one.chart.finding} Arrow keys go through the values." if one.chart.finding.endswith(".")
-                   else f"{one.chart.finding}. Arrow keys go through the values.")
-            for narrow in (False, True)]
+    return vl_convert.vegalite_to_svg(json.loads(specification), allowed_base_urls=[])
+
+
+def drawn(drawing, description):
+    return rendered(json.dumps(theme.bare(drawing, clean(description)), allow_nan=False))
+
+
+def drawings(one, half=False):
+    """The wide and the narrow drawing of a figure; `half`: the narrow one alone."""
+    label = f"{one.chart.title.removesuffix('.')}. Arrow keys go through the values."
+    return [inline(drawn(drawing, one.chart.title), f"{one.name}-{width}", label)
+            for width, drawing in (("wide", one.chart.wide), ("narrow", one.chart.narrow)) if width == "narrow" or not half]
 
 
 def style():
@@ -93,30 +101,21 @@ def as_text(value):
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
-def render(template, shown):
-    """The page of report.html.j2 with view.view's dict, of gate.html.j2 with gate_view.view's, or of training.html.j2 with
-    training_view.view's."""
+def mood_of(said):
+    """How the corner of the page looks: as the worst remark."""
+    severities = [remark["severity"] for remark in said["remarks"]]
+    return "bad" if "bad" in severities else "warn" if "warn" in severities else "good"
+
+
+def render(page):
+    """The HTML of sections.Page."""
     import jinja2
     import markupsafe
 
     environment = jinja2.Environment(loader=jinja2.FileSystemLoader(HERE), undefined=jinja2.StrictUndefined, finalize=escaped,
                                      trim_blocks=True, lstrip_blocks=True, autoescape=True)
-
-    def between(estimate, show):
-        if estimate["lo"] is None or estimate["hi"] is None:
-            return ""
-        return markupsafe.Markup(' <span class="interval">{}</span>').format(words.between(estimate["lo"], estimate["hi"], show))
-
-    def evidence(part):
-        return markupsafe.Markup(" <small>{}</small>").format(clean(part["said"]["evidence"])) if part["said"]["evidence"] else ""
-
-    environment.filters.update(
-        commands=commands, lines=lines, paragraphs=paragraphs, ms=words.milliseconds, digits=words.digits3, plain=words.plain, times=words.times, count=words.count,
-        clean_lines=lambda text: markupsafe.escape(words.clean_lines(text)), memory=words.memory, percent=words.percent, rate=words.rate, shorten=words.shorten,
-        ms_span=lambda e: between(e, words.digits3), times_span=lambda e: between(e, words.times))
-    environment.globals.update(of=words_of, as_text=as_text, evidence=evidence, drawings=drawings,
-                               number_of=words.number_of)
+    environment.filters.update(commands=commands, paragraphs=paragraphs, clean_lines=lambda text: markupsafe.escape(clean_lines(text)))
     css, script = style(), (HERE / "page.js").read_text(encoding="utf-8")
-    environment.globals.update(style=markupsafe.Markup(css), script=markupsafe.Markup(script),
+    environment.globals.update(as_text=as_text, drawings=drawings, style=markupsafe.Markup(css), script=markupsafe.Markup(script),
                                policy=markupsafe.Markup(policy(css, script)))
-    return environment.get_template(template).render(**shown)
+    return environment.get_template("page.html.j2").render(page=page, trust=trust(page.said), mood=mood_of(page.said), unusable=not is_usable(page.said))

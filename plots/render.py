@@ -1,28 +1,30 @@
 """python plots/render.py DOCUMENT.json OUT_DIR: draws a report, a history, a gate's verdict, a training, a sweep of learning rates or a
 study of time to loss (results/schemas).
 
-Of a report, a training, a sweep and a study of time to loss it writes report.html, report.md and, in charts/, each chart as SVG, PNG and Vega-Lite with its
-data. Of a gate it writes gate.html and its charts. Of a history it writes one picture: history.svg, history.png and history.vl.json. It prints what it wrote.
-If vl-convert is not installed, the page and the pictures are left out, and one line says so. Exit status 2, with one line on stderr:
-wrong usage, unreadable input, or a folder that cannot be written. Exit status 3: Jinja2 is not installed.
+Of a history it writes one picture: history.svg, history.png and history.vl.json. Of all others it writes a page as HTML and Markdown
+(report.html and report.md, of a gate gate.html) and, in charts/, each chart as SVG, PNG and Vega-Lite with its data. It prints which
+file to open. If vl-convert is not installed, the page and the pictures are left out, and one line says so. Exit status 2, with one line
+on stderr: wrong usage, unreadable input, or a folder that cannot be written. Exit status 3: Jinja2 is not installed.
 """
 
 import argparse
 import sys
 from pathlib import Path
 
+import charts
 import documents
 import gate_view
 import markdown
 import page
 import picture
+import study_view
 import training_view
-import view
 import words
 from charts import history
 from documents import Refused
+from sections import all_figures
 
-VIEWS = {"report": view, "gate": gate_view, "training_report": training_view, "lr_sweep": training_view, "to_loss": training_view}
+VIEWS = {"report": study_view, "gate": gate_view, "training_report": training_view, "lr_sweep": training_view, "to_loss": training_view}
 
 
 def draw(document):
@@ -31,15 +33,15 @@ def draw(document):
         return picture.files("history", history.of_history(document))
     of_kind = VIEWS[document["kind"]]
     shown = of_kind.view(document)
-    files = {f"charts/{name}{end}": None for name in of_kind.chart_names() for end in (".svg", ".png", ".vl.json")}
+    files = {f"charts/{name}{end}": None for name in [*of_kind.CHARTS, *charts.GONE] for end in (".svg", ".png", ".vl.json")}
     can_draw = True
-    for one in of_kind.all_charts(shown):
+    for one in all_figures(shown.blocks):
         drawn = picture.files(f"charts/{one.name}", one.chart)
         can_draw = can_draw and all(drawn.values())
         files |= drawn
-    files = {f"{of_kind.PAGE}.html": page.render(f"{of_kind.TEMPLATE}.html.j2", shown).encode() if can_draw else None, **files}
-    if of_kind.HAS_MARKDOWN:
-        files[f"{of_kind.PAGE}.md"] = markdown.render(shown | {"has_pictures": can_draw}, f"{of_kind.TEMPLATE}.md.j2").encode()
+    files = {f"{of_kind.NAME}.html": page.render(shown).encode() if can_draw else None, **files}
+    if of_kind is not gate_view:  # the program writes a gate's summary.md
+        files[f"{of_kind.NAME}.md"] = markdown.render(shown, can_draw).encode()
     return files
 
 
@@ -66,14 +68,9 @@ def main(arguments=None):
             raise Refused(f"{options.document}: does not follow results/schemas/{document['kind']}.v1.json: "
                           f"{type(e).__name__}: {e}") from e
         written = documents.write(files, options.folder)
-        drawings = [place.name.removesuffix(".vl.json") for place in written if place.suffix == ".json" and place.parent.name == "charts"]
-        for place in written:
-            if place.parent == options.folder:
-                print(place)
-        if drawings:
-            forms = "SVG, PNG and Vega-Lite" if any(place.suffix == ".svg" for place in written) else "Vega-Lite"
-            print(f"{options.folder / 'charts'}: {', '.join(drawings)}, each as {forms}")
-        if not any(place.suffix == ".svg" for place in written):
+        if any(place.suffix == ".svg" for place in written):
+            print(f"Open {next((place for place in written if place.suffix == '.html'), written[0])}")
+        else:
             print(f"The page and the pictures are not drawn: they need vl-convert; type: {sys.executable} -m pip install "
                   "vl-convert-python")
     except Refused as e:

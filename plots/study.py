@@ -1,38 +1,43 @@
-"""What charts and pages take from a study (results/schemas/study.v1.json): its numbers, labels and reasons, and the sentences that the
-program made of it, which are its report's "words".
+"""What charts and pages take from a study (results/schemas/study.v1.json): its numbers, labels and reasons, and what the program says of
+it, which is its report's "said".
 """
-
-from typing import NamedTuple
 
 from words import clean, unit_of
 
 LETTERS = {"batch": "B", "context": "T", "accumulation": "micro-steps"}
-
-
 NO_RATIO = {"ratio": None, "lo": None, "hi": None}
 
 
 def without_claims(study, reason):
-    """The study without what follows from its times (report/unusable.h)."""
-    rungs = [{name: value for name, value in rung.items() if name != "explanation"}
+    """The study without what follows from its times, as said_of() in report/remarks.h takes it."""
+    rungs = [{name: value for name, value in rung.items() if name not in ("explanation", "changed")}
              | {"speedup_first": None, "speedup_previous": None, "peers": [peer | NO_RATIO for peer in rung.get("peers", [])]}
              for rung in study["rungs"]]
     worths = [worth | NO_RATIO | {"reason": reason} for worth in study.get("attribution") or []]
-    return study | {"rungs": rungs, "headline": None, "notes": [], "attribution": worths}
+    return study | {"rungs": rungs, "headline": None, "attribution": worths}
+
+
+def is_usable(said):
+    return all(remark["code"] != "unusable" for remark in said["remarks"])
 
 
 def told(part):
-    """A part of a report, with its words in study["words"] and in each rung["words"]."""
-    study, words = part["study"], part["words"]
-    if words.get("remedy"):
-        study = without_claims(study, words["headline"])
-    rungs = [rung | {"words": own} for rung, own in zip(study["rungs"], words["rungs"], strict=True)]
-    return part | {"study": study | {"rungs": rungs, "words": words}}
+    """A part of a report, with what is said of it in study["said"] and in each rung["said"]."""
+    study, said = part["study"], part["said"]
+    if not is_usable(said):
+        study = without_claims(study, said["headline"])
+    rungs = [rung | {"said": own} for rung, own in zip(study["rungs"], said["rungs"], strict=True)]
+    return part | {"study": study | {"rungs": rungs, "said": said}}
+
+
+def left_out(rung):
+    """Whether a rung was to have no number: nothing failed."""
+    return rung["status"] in ("not_applicable", "not_measured")
 
 
 def own_rungs(study):
-    """Without the rungs of other programs."""
-    return [r for r in study["rungs"] if "peer" not in r]
+    """Those that were to be measured, without the rungs of other programs."""
+    return [r for r in study["rungs"] if "peer" not in r and not left_out(r)]
 
 
 def has_number(rung):
@@ -41,6 +46,14 @@ def has_number(rung):
 
 def measured(study):
     return [r for r in own_rungs(study) if has_number(r)]
+
+
+def lead(study):
+    """(the reference, the rung that the study leads with); None: it has no speedup."""
+    headline = study["headline"]
+    if headline is None or headline["first"] == headline["last"]:
+        return None
+    return study["rungs"][headline["first"]], study["rungs"][headline.get("fastest") or headline["last"]]
 
 
 def memory_unit(study):
@@ -72,22 +85,24 @@ def cached(cost):
     return "—" if before is None or after is None or not size else f"{100 * before / size:.0f} % → {100 * after / size:.0f} %"
 
 
-def has_mfu(study):
-    return any((r.get("mfu") or {}).get("value") is not None for r in measured(study))
+def mfu(rung):
+    """A share; None: not known."""
+    return (rung.get("mfu") or {}).get("value")
 
 
 def confidence(study):
     return f"{study['statistics']['confidence'] * 100:.4g} % confidence"
 
 
+def runs_said(study):
+    """What a rung's number is of: 'median of 5 runs'."""
+    most = max((r["runs_ok"] for r in measured(study)), default=0)
+    return "a single run" if most == 1 else f"median of {most} runs"
+
+
 def reason(rung):
     """Why a rung has no number: 'failed: exit status 3'."""
-    return clean(rung["words"]["reason"])
-
-
-def left_out(rung):
-    """Whether a rung was to have no number: nothing failed."""
-    return rung["status"] in ("not_applicable", "not_measured")
+    return clean(rung["said"]["reason"])
 
 
 def no_interval(ratio):
@@ -116,6 +131,8 @@ def swept_value(study, rung):
 
 def label(study, rung):
     """'+ bf16 autocast', in a sweep 'B=2 bf16 autocast'."""
+    if rung["optimization"] == "gpu":  # the same arithmetic as before, elsewhere
+        return "float32 on the GPU"
     return swept_value(study, rung) + clean(rung["label"])
 
 
@@ -125,36 +142,11 @@ def peers(study):
     return [(own, p, rungs[p["rung"]]) for own in study["rungs"] for p in own.get("peers", [])]
 
 
-def sizes(study):
-    """'B=16 T=1024 × 4 micro-steps', without the size that a sweep varies."""
-    work = study["workload"]
-    texts = {"batch": f"B={work['batch']}", "context": f"T={work['context']}"}
-    if work["accumulation"] != 1:
-        texts["accumulation"] = f"× {work['accumulation']} micro-steps"
-    texts.pop(study.get("swept"), None)
-    return " ".join(texts.values())
-
-
-class About(NamedTuple):
-    """What a chart is of."""
-    subject: str   # before the title of a picture by itself
-    source: str    # at its foot: what was measured, where and when
-    warnings: str  # at its foot, by name; may be empty
-
-    @classmethod
-    def of(cls, origin):
-        """Of the program's words."""
-        return cls(*(clean(origin[name]) for name in cls._fields))
-
-
-def about(document):
-    """Of a study, a training, a sweep of learning rates, or a study of time to loss."""
-    return About.of(document["words"]["origin"])
-
-
 # ---- the modes beside the cumulative ladder
 
 METHODS = {"leave-one-out": "leave_one_out", "one-at-a-time": "one_at_a_time", "factorial": "shapley"}
+CALLED = {"cumulative": "in the ladder's order", "shapley": "averaged over all orders (Shapley)",
+          "leave_one_out": "on top of all others (leave-one-out)", "one_at_a_time": "alone (one-at-a-time)"}
 
 
 def worths(study):

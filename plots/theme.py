@@ -13,6 +13,8 @@ BAR, PALE_BAR, TEAL = "#3b78b5", "#cbdaea", "#3aa6a0"
 SLOWER_BAR, SLOWER_INK, SAVED, FASTER_INK, DOUBT_INK, BAD_INK = "#f2b04c", "#a34700", "#8fd0b5", "#00654a", "#7d3c98", "#a1260d"
 # For parts of a whole, in the order of the stack. They go from dark to light, so that neighbours differ in black and white.
 PARTS = ["#1f4e79", "#3b78b5", "#7fb2dd", "#c3dcf0", TEAL, "#d0d5db"]
+# From low to high, of lines.
+RAMP = ["#c3dcf0", "#7fb2dd", "#3b78b5", "#1f4e79", INK]
 # For lines, which also have their own shape or their name beside them.
 SERIES = ["#3b78b5", "#009e73", "#cc79a7", "#56b4e9", "#8c7a1f", TEAL, INK, GREY]
 SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left"]
@@ -46,7 +48,7 @@ def bare(drawing, description):
 # Each colour above, on a dark page.
 DARK = {INK: "#e6e8ec", GREY: "#9aa3af", GRID: "#2a303a", PAPER: "#12161c", BAR: "#5b9bd8", PALE_BAR: "#33475e", TEAL: "#4fc0b8",
         SLOWER_BAR: "#e0a04a", SLOWER_INK: "#ffb45e", SAVED: "#3f8f74", FASTER_INK: "#4fc9a0", DOUBT_INK: "#cda4e3", BAD_INK: "#ff8095",
-        "#1f4e79": "#2f6fb0", "#7fb2dd": "#93c2ea", "#c3dcf0": "#d5e6f5", "#d0d5db": "#565e6a", "#009e73": "#35c79a", "#cc79a7": "#e29bc3",
+        "#1f4e79": "#8cc4f5", "#7fb2dd": "#3d6f9e", "#c3dcf0": "#2c4a66", "#d0d5db": "#565e6a", "#009e73": "#35c79a", "#cc79a7": "#e29bc3",
         "#56b4e9": "#7cc8f2", "#8c7a1f": "#c9b552", "black": "#e6e8ec", "#000": "#e6e8ec", "#888": "#9aa3af", "#ddd": "#2a303a"}
 
 

@@ -22,8 +22,8 @@ def clean(text):
 
 
 def clean_lines(text):
-    """The same of a text that keeps its line ends."""
-    return "\n".join(clean(line) for line in str(text).split("\n"))
+    """The same of a text that keeps its line ends and its blanks, as code."""
+    return "\n".join(" ".join(map(clean, line.split(" "))) for line in str(text).split("\n"))
 
 
 def shorten(text, limit):

@@ -59,8 +59,8 @@ std::string or_nothing(const std::string& text) { return text.empty() ? "nothing
 
 Command::Command(const Words& given) : CLI::App(given.summary, given.name), words(given) {
   group(words.group);
-  set_help_flag("-h,--help", "this text");
-  get_help_ptr()->group("Other flags");
+  set_help_flag("-h,--help", "usage, examples and common flags")->group("Other flags");
+  set_help_all_flag("--help-all", "all that there is to say, with every flag")->group("Other flags");
 }
 
 Command& CommandLine::add(const Words& words) {
@@ -185,6 +185,12 @@ CLI::Option* add_output(Command& command, const std::string& name, std::string& 
   return add_text(command, name, value, help, type)->check(CLI::Validator(fault, ""));
 }
 
+CLI::Option* add_names(Command& command, const std::string& name, std::vector<std::string>& value,
+                       const std::string& help) {
+  CLI::Option* const option = command.add_option(name, value, help);
+  return option->delimiter(',')->type_name("A,B,...")->allow_extra_args(false);
+}
+
 CLI::Option* add_choice(Command& command, const std::string& names, std::string& value,
                         const std::vector<std::string>& values, const std::string& help, const std::string& type) {
   CLI::Option* const option = add_text(command, names, value, fmt::format("{}{}", fmt::join(values, ", "), help), type);
@@ -203,8 +209,7 @@ void add_size_flags(Command& command, WorkloadFlags& flags, const std::string& d
   add_choice(command, "--model", flags.model, model::preset_names(), fmt::format(" (default: {})", default_model),
              "NAME");
   add_number(command, "-B,--batch", flags.B, "sequences per micro-step", 1, most_sequences);
-  add_number(command, "-T,--context", flags.T, "tokens per sequence, at most the model's positions (gpt2-*: 1024)", 1,
-             1 << 20);
+  add_number(command, "-T,--context", flags.T, "tokens per sequence (of gpt2-*: at most 1024)", 1, 1 << 20);
   add_number(command, "--positions", flags.positions, "positions of the model, if it needs more (extra rows of wpe)", 1,
              most_sequences);
   add_number(command, "--accumulation", flags.accumulation, "micro-steps per step", 1, most_sequences);

@@ -26,6 +26,8 @@ struct Words {
   std::string summary;  // one line
   std::string about;    // what it does and what it leaves behind; paragraphs end with "\n"
   std::vector<Example> examples;
+  std::vector<std::string> common = {};  // the flags that --help shows, where all do not fit into 40 lines
+  std::string stray = {};                // the flag that a word without a flag is probably meant for: "--prompt"
 };
 
 struct Command : CLI::App {
@@ -80,6 +82,9 @@ CLI::Option* add_text(Command& command, const std::string& names, std::string& v
 // A path that is written. "-" is refused, because standard output cannot be that; `instead` says what can.
 CLI::Option* add_output(Command& command, const std::string& name, std::string& value, const std::string& help,
                         const std::string& type, const std::string& instead = "");
+// Several names: separated by commas, or with the flag again for each.
+CLI::Option* add_names(Command& command, const std::string& name, std::vector<std::string>& value,
+                       const std::string& help);
 // One of `values`, which the help names before `help`.
 CLI::Option* add_choice(Command& command, const std::string& names, std::string& value,
                         const std::vector<std::string>& values, const std::string& help, const std::string& type);

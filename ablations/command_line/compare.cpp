@@ -14,7 +14,7 @@ void add_compare(CommandLine& line) {
   Command& command = line.add(
       {.group = "Compare",
        .name = "compare",
-       .summary = "compare two records, studies or folders of records in a paired table",
+       .summary = "compare two records, studies or folders of records",
        .about =
            "Pairs the runs of two sides. For each recipe it gives the ratio of a step's time, HEAD over BASE, with "
            "an interval and a verdict: REGRESSION, IMPROVEMENT, SAME or INCONCLUSIVE against the least difference that "
@@ -41,17 +41,20 @@ void add_gate(CommandLine& line) {
   Command& command = line.add(
       {.group = "Compare",
        .name = "gate",
-       .summary = "did the program become slower? a verdict with an exit status for CI",
+       .summary = "did the program become slower? exit status for CI",
        .about =
            "Runs two programs in turn, or one program against a stored baseline of this device, each run in a fresh "
            "process. Ends with one verdict. Exit status: 0 the same or faster; 1 slower, different losses, or head "
            "failed; 3 inconclusive, or base failed.\n"
            "Leaves a folder with the records, gate.json, summary.md, a page, gate.html, and its charts; "
            "with --save also a baseline. docs/power.md says how small a slowdown it finds and how often it is wrong.",
-       .examples = {
-           {"ladder gate --base old/bundle --head new/bundle", "Two bundles side by side."},
-           {"ladder gate --calibrate --save", "How small a difference this machine can show: its noise floor."},
-           {"ladder gate --save", "The first time, makes a baseline of this device; later, compares with it."}}});
+       .examples = {{"ladder gate --base old/bundle --head new/bundle", "Two bundles side by side."},
+                    {"ladder gate --calibrate --save",
+                     "How small a difference this machine can show: its noise floor."},
+                    {"ladder gate --save",
+                     "The first time, makes a baseline of this device; later, compares with it."}},
+       .common = {"--base", "--head", "--save", "--calibrate", "--ladder", "--rung", "--pairs", "--min-effect", "--out",
+                  "--resume", "--json"}});
   command.heading("What to compare");
   auto* base =
       add_text(command, "--base", flags->base, "the program as it was: a bundle's folder, or a program", "PATH");
@@ -67,8 +70,7 @@ void add_gate(CommandLine& line) {
                        "store the runs if there is no baseline or they are faster; with --calibrate the noise floor");
   auto* ladder = add_text(command, "--ladder", flags->ladder, "where the recipes come from (default: same as ablate)",
                           "NAME|FILE");
-  auto* rungs = command.add_option("--rung", flags->rungs, "a rung to measure, repeatable (default: the last)");
-  rungs->type_name("NAME")->allow_extra_args(false);
+  auto* rungs = add_names(command, "--rung", flags->rungs, "rungs to measure (default: the last)");
   command.values[ladder] = ladder_names();
   command.values[rungs] = rung_names();
   command.heading("How to compare");
@@ -80,8 +82,7 @@ void add_gate(CommandLine& line) {
   auto* blocked =
       command.add_flag("--blocked", flags->blocked,
                        "make all runs of base before those of head, if one disturbs the other; drift is then not seen");
-  add_number(command, "--limit", flags->limit_s, "seconds after which a run is stopped (default 900)", 1, 1000000)
-      ->type_name("SECONDS");
+  add_number(command, "--limit-s", flags->limit_s, "seconds after which a run is stopped (default 900)", 1, 1000000);
   auto* force = command.add_flag("--force", flags->force, "compare even if the circumstances differ, and say so");
   add_wait(command, flags->wait);
   add_workload_flags(command, flags->workload, "the ladder's", "the ladder's");

@@ -11,7 +11,7 @@
 namespace ablations {
 namespace {
 
-constexpr const char* script_begin = R"(# Completes `ladder` in bash. Printed by: ladder completion bash
+constexpr const char* script_begin = R"(# Completes `ladder` in bash: source <(ladder completion bash)
 _ladder() {
   local word=${COMP_WORDS[COMP_CWORD]} flag=${COMP_WORDS[COMP_CWORD - 1]} before='' values='' kind='' flags=''
   COMPREPLY=()
@@ -121,7 +121,8 @@ std::string bash_completion(const CommandLine& line) {
     text += branch(*command);
   }
   return text +
-         fmt::format("    '') values='{}' flags='-h --help -v --version' kind='argument' ;;\n", fmt::join(names, " ")) +
+         fmt::format("    '') values='{}' flags='-h --help --help-all -V --version' kind='argument' ;;\n",
+                     fmt::join(names, " ")) +
          script_end;
 }
 

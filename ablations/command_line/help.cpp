@@ -4,6 +4,8 @@
 #include "ablations/report/techniques_page.h"
 #include "ablations/text/markdown.h"
 #include "ablations/text/text.h"
+#include "files/files.h"
+#include "files/nearest.h"
 #include "files/printable.h"
 
 #include <fmt/format.h>
@@ -11,6 +13,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <ranges>
 #include <stdexcept>
 
 namespace ablations {
@@ -31,6 +34,8 @@ struct Section {
   std::vector<Item> items;
 };
 
+Item item_of(const CLI::Option& option) { return {name_of(option), option.get_description()}; }
+
 // By headings; flags that every command has come last, hidden ones not at all.
 std::vector<Section> sections_of(const Command& command) {
   std::vector<Section> sections, last;
@@ -39,7 +44,7 @@ std::vector<Section> sections_of(const Command& command) {
     Section section{.title = group, .items = {}};
     for (const CLI::Option* option :
          command.get_options([&](const CLI::Option* option) { return option->get_group() == group; })) {
-      section.items.push_back({name_of(*option), option->get_description()});
+      section.items.push_back(item_of(*option));
     }
     (group == command.get_help_ptr()->get_group() ? last : sections).push_back(section);
   }
@@ -98,77 +103,100 @@ std::string section_text(const Section& section, const Look& look) {
   return text;
 }
 
-std::string examples_text(const Command& command, const Look& look) {
-  std::string text =
-      "\n" + look.painted(Style::strong, command.get_parent() == nullptr ? "Begin with" : "Examples") + "\n";
-  for (const auto& [line, shows] : command.words.examples) {
+std::string examples_text(const Command& command, const Look& look, size_t most) {
+  std::string text = "\n" + look.painted(Style::strong, "Examples") + "\n";
+  for (const auto& [line, shows] : command.words.examples | std::views::take(most)) {
     text += "  " + line + "\n" + look.painted(Style::faint, wrapped("      " + shows, "      "));
   }
   return text;
 }
 
+// `ladder --help`.
+std::string program_help(const CommandLine& line, const Look& look) {
+  const Command& app = line.app;
+  std::string text = look.painted(Style::strong, "ladder: " + app.words.summary) + "\n\n";
+  text +=
+      look.painted(Style::strong, "Usage: ") + usage(app) + "\n\n" + look.painted(Style::strong, "Begin with") + "\n";
+  for (const auto& [example, shows] : app.words.examples) text += fmt::format("  {:<30}{}\n", example, shows);
+  for (const Section& section : sections_of(line)) text += section_text(section, look);
+  return text + "\n" + wrapped(exit_statuses) +
+         "`ladder COMMAND --help` explains a command; `ladder -V` prints the version.\n";
+}
+
+void print_help_on(const CommandLine& line, const std::string& topic) {
+  std::vector<std::string> names = technique_names();
+  for (const Command* command : line.commands()) {
+    if (command->words.name == topic) {
+      fmt::print("{}", help_text(line, *command, standard_output(), /*all=*/false));
+      return;
+    }
+    names.push_back(command->words.name);
+  }
+  const std::string text = technique_help(topic, standard_output());
+  if (text.empty()) {
+    throw std::invalid_argument(
+        files::or_nearest("there is no command and no optimization " + files::in_quotes(topic), topic, names));
+  }
+  fmt::print("{}", text);
+}
+
 void add_help(CommandLine& line) {
   struct Flags {
-    std::string command;
+    std::string topic;
     bool markdown = false, techniques = false, claims = false;
   };
   auto flags = std::make_shared<Flags>();
   Command& command = line.add(
       {.group = "Help",
        .name = "help",
-       .summary = "explain the program or a command",
-       .about = "Prints the same text as `ladder --help` or `ladder COMMAND --help`. With a flag it prints a page of "
-                "the documentation in Markdown: docs/cli.md, docs/techniques.md or docs/claims.md.",
-       .examples = {{"ladder help ablate", "The help of `ladder ablate`."},
-                    {"ladder help --techniques", "What each optimization is, and how it works."},
-                    {"ladder help --claims", "What others claim of each, and what was measured."}}});
+       .summary = "explain a command or an optimization",
+       .about = "Of a command it prints the same as `ladder COMMAND --help`; of an optimization, how it works and what "
+                "it costs. With a flag it prints a page of docs in Markdown.",
+       .examples = {
+           {"ladder help ablate", "The help of `ladder ablate`."},
+           {"ladder help flash", "What is flash attention?"},
+           {"ladder help --techniques", "Every optimization: how it works, what it costs, how a run proves it."},
+           {"ladder help --claims", "What others claim of each, and what was measured."}}});
   command.heading("Arguments");
-  auto* name = command.add_option("command", flags->command, "one of the commands (default: a short list of all)");
-  for (const Command* other : line.commands()) command.values[name].push_back(other->words.name);
+  auto* topic =
+      command.add_option("topic", flags->topic, "a command, or the name of an optimization (default: the commands)");
+  for (const Command* other : line.commands()) command.values[topic].push_back(other->words.name);
+  for (const std::string& name : technique_names()) command.values[topic].push_back(name);
   command.heading("What to print");
-  auto* every_command = command.add_flag("--markdown", flags->markdown, "every command, as a page");
-  every_command->excludes(name);
-  auto* techniques = command.add_flag("--techniques", flags->techniques, "every technique, as a page");
-  techniques->excludes(name)->excludes(every_command);
-  command.add_flag("--claims", flags->claims, "what others claim of them beside what was measured, as a page")
-      ->excludes(name)
+  auto* every_command = command.add_flag("--markdown", flags->markdown, "docs/cli.md: every command");
+  every_command->excludes(topic);
+  auto* every_technique = command.add_flag("--techniques", flags->techniques, "docs/techniques.md: every optimization");
+  every_technique->excludes(topic)->excludes(every_command);
+  command.add_flag("--claims", flags->claims, "docs/claims.md: what others claim of them, and what was measured")
+      ->excludes(topic)
       ->excludes(every_command)
-      ->excludes(techniques);
+      ->excludes(every_technique);
   command.callback([&line, flags] {
     line.chosen = [&line, flags] {
-      if (flags->techniques || flags->claims) {
-        fmt::print("{}", flags->techniques ? techniques_page() : claims_page(recorded_evidence()));
+      if (!flags->topic.empty()) {
+        print_help_on(line, flags->topic);
         return 0;
       }
-      const Command* about = &line.app;
-      std::vector<std::string> names;
-      for (const Command* known : line.commands()) {
-        names.push_back(known->words.name);
-        if (known->words.name == flags->command) about = known;
-      }
-      if (about == &line.app && !flags->command.empty()) {
-        throw std::invalid_argument(
-            fmt::format("help {}: no such command; the commands are {}", flags->command, fmt::join(names, ", ")));
-      }
-      fmt::print("{}", flags->markdown ? help_markdown(line) : help_text(line, *about, standard_output()));
+      fmt::print("{}", flags->techniques ? techniques_page()
+                       : flags->claims   ? claims_page(recorded_evidence())
+                       : flags->markdown ? help_markdown(line)
+                                         : program_help(line, standard_output()));
       return 0;
     };
   });
 }
 
 void add_completion(CommandLine& line) {
-  auto shell = std::make_shared<std::string>();
+  auto shell = std::make_shared<std::string>("bash");
   Command& command = line.add(
       {.group = "Help",
        .name = "completion",
        .summary = "a script that completes commands and flags in bash",
-       .about =
-           "Prints a script for bash that completes commands, flags, the values of flags that have a known set, files "
-           "and folders. To have it in every shell, add the line of the first example to ~/.bashrc.",
+       .about = "Prints a script for bash. To have it in every shell, add the line of the first example to ~/.bashrc.",
        .examples = {{"source <(ladder completion bash)", "From then on, in this shell: ladder ab<Tab> --mo<Tab>"},
                     {"ladder completion bash > ladder.bash", "The script in a file."}}});
   command.heading("Arguments");
-  auto* option = command.add_option("shell", *shell, "bash")->required();
+  auto* option = command.add_option("shell", *shell, "bash, the only one (default)");
   command.values[option] = {"bash"};
   command.callback([&line, shell] {
     line.chosen = [&line, shell] {
@@ -194,37 +222,33 @@ std::string name_of(const CLI::Option& option) {
   return fmt::format("{}{}", fmt::join(names, ", "), takes_value ? " " + option.get_type_name() : "");
 }
 
-std::string help_text(const CommandLine& line, const Command& command, const Look& look) {
-  const bool whole = &command == &line.app;
-  const std::string title = "ladder" + (whole ? "" : " " + command.words.name);
-  std::string text = look.painted(Style::strong, wrapped(title + ": " + command.words.summary, "  "));
+std::string help_text(const CommandLine& line, const Command& command, const Look& look, bool all) {
+  if (&command == &line.app) return program_help(line, look);
+  const std::vector<std::string>& common = command.words.common;
+  const bool is_short = !all && !common.empty();
+  const std::string name = "ladder " + command.words.name;
+  std::string text = look.painted(Style::strong, wrapped(name + ": " + command.words.summary, "  "));
   text += "\n" + look.painted(Style::strong, "Usage: ") + wrapped(usage(command), "           ");
-  for (const std::string& paragraph : paragraphs(command.words.about)) text += "\n" + wrapped(paragraph);
-  if (whole) {
-    text += examples_text(command, look);
-    for (const Section& section : sections_of(line)) text += section_text(section, look);
+  for (const std::string& paragraph : paragraphs(command.words.about)) {
+    text += "\n" + wrapped(paragraph);
+    if (is_short) break;
   }
-  for (const Section& section : sections_of(command)) text += section_text(section, look);
-  if (!whole) return text + examples_text(command, look);
-  text += "\n" + wrapped(exit_statuses);
-  return text + wrapped(
-                    "`ladder COMMAND --help` explains a command; docs/cli.md has all commands on one page, and "
-                    "docs/report.md explains how to read a report.");
-}
-
-std::string short_help(const CommandLine& line, const Look& look) {
-  std::string text = look.painted(Style::strong, wrapped("ladder: " + line.app.words.summary, "  "));
-  text += "\n" + look.painted(Style::strong, "Usage: ") + usage(line.app) + "\n" + examples_text(line.app, look);
-  for (const Section& section : sections_of(line)) text += section_text(section, look);
-  return text + "\n" + wrapped("`ladder --help` says more, and `ladder COMMAND --help` explains a command.");
+  constexpr size_t few = 4;
+  text += examples_text(command, look, is_short ? few : command.words.examples.size());
+  if (!is_short) {
+    for (const Section& section : sections_of(command)) text += section_text(section, look);
+    return text;
+  }
+  Section section{.title = "Common flags", .items = {}};
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->get_positional()) section.items.push_back(item_of(*option));
+  }
+  for (const std::string& flag : common) section.items.push_back(item_of(*command.get_option(flag)));
+  return text + section_text(section, look) + fmt::format("\nEvery flag: {} --help-all\n", name);
 }
 
 std::string help_markdown(const CommandLine& line) {
-  std::string text =
-      "# The commands of `ladder`\n\n"
-      "Printed by `ladder help --markdown` (`build/release/ladder help --markdown > docs/cli.md`); a test fails when "
-      "this\n"
-      "page is not what it prints.\n";
+  std::string text = "# The commands of `ladder`\n";
   const auto describe = [&](const Command& command) {
     const bool whole = &command == &line.app;
     for (const std::string& paragraph : paragraphs(command.words.about))
@@ -248,7 +272,7 @@ std::string help_markdown(const CommandLine& line) {
     text += fmt::format("\n### ladder {}\n\n*{}*\n", command->words.name, markdown_with_code(command->words.summary));
     describe(*command);
   }
-  return text;
+  return text + "\n<!-- Made by: build/release/ladder help --markdown > docs/cli.md -->\n";
 }
 
 void add_help_commands(CommandLine& line) {

@@ -9,11 +9,8 @@
 
 namespace ablations {
 
-// At most 80 columns wide. Of a command, or, for line.app, of the program.
-std::string help_text(const CommandLine& line, const Command& command, const Look& look = {});
-
-// What `ladder` alone prints: how to begin, and the commands.
-std::string short_help(const CommandLine& line, const Look& look = {});
+// At most 80 columns wide, and 40 lines long unless `all`. Of a command, or, for line.app, of the program.
+std::string help_text(const CommandLine& line, const Command& command, const Look& look, bool all);
 
 // docs/cli.md.
 std::string help_markdown(const CommandLine& line);

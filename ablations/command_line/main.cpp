@@ -16,8 +16,10 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <system_error>
 
 namespace {
@@ -29,6 +31,14 @@ void own_standard_descriptors() {
   do fd = ::open("/dev/null", O_RDWR);
   while (fd >= 0 && fd <= STDERR_FILENO);
   if (fd >= 0) ::close(fd);
+}
+
+// "PATH: cannot create directories: No such file or directory", where the library puts the path last.
+std::string fault_of_path(const std::filesystem::filesystem_error& error) {
+  constexpr std::string_view begin = "filesystem error: ";
+  std::string what = error.what();
+  if (what.starts_with(begin)) what.erase(0, begin.size());
+  return error.path1().string() + ": " + what.substr(0, what.find(" ["));
 }
 
 }  // namespace
@@ -53,6 +63,8 @@ int main(int argc, char** argv) {
     return status;
   } catch (const std::invalid_argument& error) {
     return fail(error.what(), 2);
+  } catch (const std::filesystem::filesystem_error& error) {
+    return fail(fault_of_path(error).c_str(), 2);
   } catch (const std::system_error& error) {
     return fail(error.what(), 2);
   } catch (const harness::Unfit& error) {

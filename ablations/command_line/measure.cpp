@@ -19,36 +19,34 @@ void add_doctor(CommandLine& line) {
        .name = "doctor",
        .summary = "what this machine can measure, and what to fix",
        .about =
-           "Looks at the processor, the GPU and its driver, PyTorch, the text and the vocabulary. Says for each ladder "
-           "which rungs can be measured here, and why the others cannot. Also says what would disturb a measurement "
-           "right now. Writes nothing.\n"
+           "Shows the processor, the GPU, memory, and the data. Says for each ladder whether it can be measured here, "
+           "for how long and with how much memory; then what to fix, and the command to begin with. Writes nothing.\n"
            "With --plan it says instead how much memory a step will take, part by part, and the largest batch that "
            "fits. Nothing is run. The exit status is 1 if the step does not fit, and 3 if its device is not here and "
            "--memory is not given.",
        .examples = {{"ladder doctor", "The machine, its ladders, and what to fix before measuring."},
-                    {"ladder doctor --peaks", "Measured memory and matrix rates beside the maker's figures."},
+                    {"ladder doctor --ladder gpt2", "Each rung of that ladder, and why some cannot be measured."},
                     {"ladder doctor --plan flash -B 8", "Does that rung fit at B=8? What is the largest B that does?"},
                     {"ladder doctor --plan graph --ladder gpt2 -B 64 --memory 80GiB",
-                     "The same of a GPU with 80 GiB, which need not be here."}}});
+                     "The same of a GPU with 80 GiB, which need not be here."},
+                    {"ladder doctor --peaks", "Measured memory and matrix rates beside the maker's figures."}},
+       .common = {"--ladder", "--plan", "--memory", "--model", "--batch", "--context", "--peaks", "--json"}});
   command.heading("What to print");
   auto* peaks = command.add_flag("--peaks", flags->peaks,
                                  "measure memory and matrix rates, and show them beside the maker's figures (some "
                                  "seconds)");
   auto* plan = add_text(command, "--plan", flags->plan,
-                        "how much memory does this step take? A rung of --ladder, a recipe in a JSON file, or JSON: "
-                        "'{\"autocast\": \"bf16\"}'",
+                        "the memory of this step: a rung of --ladder, or a recipe ('{\"autocast\": \"bf16\"}')",
                         "RUNG|FILE|JSON")
                    ->excludes(peaks);
   command.add_flag("--json", flags->json, "print JSON, for programs");
+  auto* ladder = add_text(command, "--ladder", flags->ladder,
+                          "show each rung of this ladder; with --plan: where its rung is looked up", "NAME|FILE")
+                     ->excludes(peaks);
   command.heading("With --plan");
-  auto* ladder =
-      add_text(command, "--ladder", flags->ladder, "where the rung is looked up (default: same as ablate)", "NAME|FILE")
-          ->needs(plan);
-  add_bytes(
-      command, "--memory", flags->memory,
-      "a device with this much memory, and as a GPU with compute capability 9.0, in place of this machine's (default: "
-      "this machine's GPU, or what is available now)",
-      1000000, 100000000000000)
+  add_bytes(command, "--memory", flags->memory,
+            "a device with so much memory, as a GPU of compute capability 9.0 (default: this machine's)", 1000000,
+            100000000000000)
       ->needs(plan);
   command.values[plan] = rung_names();
   command.values[ladder] = ladder_names();
@@ -59,9 +57,9 @@ void add_doctor(CommandLine& line) {
 
 // Of runs, which --to-loss does not make.
 constexpr const char* flags_of_runs[] = {"--mode",      "--factors", "--sweep",   "--with-peer",  "--peer-modes",
-                                         "--peer-rung", "--quick",   "--repeats", "--order-seed", "--limit",
+                                         "--peer-rung", "--quick",   "--repeats", "--order-seed", "--limit-s",
                                          "--budget-s",  "--force",   "--warmup",  "--repeat-to",  "--cold-cache",
-                                         "--shard",     "--explain"};
+                                         "--shard",     "--explain", "--dry-run"};
 
 CLI::Option* add_to_loss_flags(Command& command, ToLossFlags& flags) {
   command.heading("Time to a loss");
@@ -111,79 +109,72 @@ void add_ablate(CommandLine& line) {
            "--out it leaves to_loss.json, a page and a chart, and the log of each training. The exit status is 1 if a "
            "training failed or diverged.",
        .examples = {{"ladder ablate --ladder tiny", "All of it in seconds, on a two-layer model."},
-                    {"ladder ablate --quick --out study", "A first look: a few rungs, two repeats."},
+                    {"ladder ablate --quick --out study", "A first look: a few rungs."},
+                    {"ladder ablate --resume --out study", "Makes the runs that are missing."},
+                    {"ladder ablate --dry-run", "What would be run, how long it would take, and where it would write."},
                     {"ladder ablate --repeats 8 --out study", "More runs of each rung, for narrower intervals."},
-                    {"ladder ablate --resume --out study",
-                     "Makes the runs that are missing; after a quick look, those of the whole ladder."},
                     {"ladder ablate --mode leave-one-out", "What is lost without each optimization?"},
-                    {"ladder ablate --sweep batch=1,2,4 --rung bf16 --rung flash",
+                    {"ladder ablate --sweep batch=1,2,4 --rung bf16,flash",
                      "Speed and memory of two rungs over batch sizes."},
                     {"ladder ablate --ladder data-pipeline-cpu --repeat-to 500MB --cold-cache",
                      "What the input costs, from a file that is not in the page cache."},
                     {"ladder ablate --with-peer pytorch --peer-modes eager,compile",
                      "The same work in plain PyTorch, its runs between ours."},
                     {"ladder ablate --ladder tiny --to-loss 9 --steps 200 --out time-to-loss",
-                     "How long does each rung take to a validation loss of 9, and does it end as well?"}}});
+                     "How long does each rung take to a validation loss of 9, and does it end as well?"}},
+       .common = {"--ladder", "--quick", "--repeats", "--dry-run", "--mode", "--with-peer", "--batch", "--context",
+                  "--data", "--out", "--resume", "--json"},
+       .stray = "--ladder"});
   command.heading("What to measure");
   add_choice(command, "--ladder", flags->ladder, ladder_names(),
              ", or a file (default: gpt2 with a GPU, gpt2-cpu without)", "NAME|FILE");
   add_choice(command, "--mode", flags->design.mode, mode_names(), " (default: cumulative)", "MODE");
   auto* factors = add_text(command, "--factors", flags->design.factors,
-                           "optimizations of --mode factorial (default: all, if at most 4)", "A,B,...");
+                           "optimizations of --mode factorial (default: all, if at most 4)", "A,B,...")
+                      ->join(',');
   auto* sweep =
       add_text(command, "--sweep", flags->design.sweep,
                "batch=16,32,64, context=512,1024 or accumulation=1,2,4: speed and memory over sizes", "WHAT=N,N");
-  auto* rung = command
-                   .add_option("--rung", flags->design.rungs,
-                               "with --sweep: a rung to measure at each size, repeatable; the losses of later ones "
-                               "must follow the first one's (default: the last rung). With --to-loss: a rung to "
-                               "train; later ones are compared with the first (default: all)")
-                   ->type_name("NAME")
-                   ->allow_extra_args(false);
+  auto* rung = add_names(command, "--rung", flags->design.rungs,
+                         "rungs to measure with --sweep (default: the last) or to train with --to-loss (default: all); "
+                         "the first is what the others are compared with");
   auto* peer = add_text(command, "--with-peer", flags->design.peer,
-                        "pytorch: also measure the same work in plain PyTorch, interleaved with ours", "PEER");
+                        "pytorch: the same work in plain PyTorch, its runs between ours", "PEER");
   auto* peer_modes = add_text(command, "--peer-modes", flags->design.peer_modes,
-                              "eager,compile,max-autotune,cuda-graphs (default: all that the device has)", "A,B,...");
-  auto* peer_rung =
-      command
-          .add_option("--peer-rung", flags->design.peer_rungs,
-                      "with --with-peer: a rung to compare with PyTorch in each of these modes, repeatable "
-                      "(default: the last rung)")
-          ->type_name("NAME")
-          ->allow_extra_args(false);
+                              "eager,compile,max-autotune,cuda-graphs (default: all that the device has)", "A,B,...")
+                         ->join(',');
+  auto* peer_rung = add_names(command, "--peer-rung", flags->design.peer_rungs,
+                              "with --with-peer: rungs to compare with PyTorch (default: the last)");
   command.values[rung] = command.values[peer_rung] = rung_names();
   command.values[factors] = rung_names();
   command.values[sweep] = {"batch=", "context=", "accumulation="};
   command.values[peer] = {"pytorch"};
   command.values[peer_modes] = {"eager", "compile", "max-autotune", "cuda-graphs"};
-  auto to_loss_flags = std::make_shared<ToLossFlags>();
-  auto* to_loss_flag = add_to_loss_flags(command, *to_loss_flags);
   command.heading("How often and how long");
-  auto* quick =
-      command.add_flag("--quick", flags->quick,
-                       "a first look: two repeats of the rungs that the ladder names for it; --resume makes the rest "
-                       "of the ladder");
+  auto* quick = command.add_flag("--quick", flags->quick, "a first look; --resume measures the rest of the ladder");
   auto* repeats =
       add_number(command, "--repeats", flags->repeats, "runs of each rung (default: the ladder's)", 1, 1000);
   add_number(command, "--order-seed", flags->order_seed,
              "seed of the interleaved order (default: a new one, recorded; with --shard: 1)", 0, INT64_MAX);
-  add_number(command, "--limit", flags->limit_s, "seconds after which a run is stopped (default 900)", 1, 1000000)
-      ->type_name("SECONDS");
+  add_number(command, "--limit-s", flags->limit_s, "seconds after which a run is stopped (default 900)", 1, 1000000);
   add_number(command, "--budget-s", flags->budget_s,
              "seconds after which no run and no trace is started; --resume makes the rest (default: no budget)", 1,
-             1000000)
-      ->type_name("SECONDS");
-  command.add_flag("--force", flags->force,
-                   "start although a run is expected to exceed --limit or the memory (default: refuse, exit status 3)");
+             1000000);
+  auto* dry_run =
+      command.add_flag("-n,--dry-run", flags->dry_run, "print the plan, its time, memory and folder; run nothing");
+  command.add_flag(
+      "--force", flags->force,
+      "start although a run is expected to exceed --limit-s or the memory (default: refuse, exit status 3)");
   add_wait(command, flags->wait);
   add_workload_flags(command, flags->workload, "the ladder's", "the ladder's");
   add_data_flags(command, flags->workload);
   add_deterministic_flag(command, flags->workload);
   command.heading("Where the results go");
   add_output(command, "--out", flags->out, "folder of the study (default: studies/<ladder>-<time>)", "FOLDER");
+  command.add_flag("-v,--verbose", flags->verbose,
+                   "also print what changed from rung to rung, and how numbers are computed");
   command.add_flag("--resume", flags->resume,
-                   "make the runs that the study in --out lacks; after a quick look those of the whole ladder, or "
-                   "with --quick only its own");
+                   "make the runs that the study in --out lacks; after a quick look, those of the whole ladder");
   auto* shard = add_text(
       command, "--shard", flags->shard,
       "measure only every n-th repeat, from the i-th on, into --out: for n machines; ladder merge joins them", "i/n");
@@ -194,9 +185,12 @@ void add_ablate(CommandLine& line) {
           "--budget-s or --quick)")
       ->excludes(shard)
       ->group("What to measure");
+  dry_run->excludes(command.get_option("--resume"));
   for (CLI::Option* option : {repeats, shard, sweep, peer, factors, command.get_option("--mode")})
     quick->excludes(option);
   command.add_flag("--json", flags->json, "print the study as JSON, draw nothing");
+  auto to_loss_flags = std::make_shared<ToLossFlags>();
+  auto* to_loss_flag = add_to_loss_flags(command, *to_loss_flags);
   for (const char* flag : flags_of_runs) to_loss_flag->excludes(command.get_option(flag));
   command.get_option("--steps")->description(
       "timed steps of a run (default: the ladder's; on a GPU up to eight times as many, until they last 1.5 s); with "
@@ -230,13 +224,15 @@ void add_run(CommandLine& line) {
        .summary = "one run in this process, with its proofs",
        .about =
            "Trains for a few steps with one recipe. Prints the time of a step, the memory, and how many settings of "
-           "the recipe were seen to take effect. Writes nothing unless --record names a file for the record, which "
+           "the recipe were seen to take effect. Writes nothing unless --out names a file for the record, which "
            "holds every step. With --from it repeats the run of a record and says whether the losses are the same. "
            "The exit status is 1 if a proof failed or the losses differ.",
-       .examples = {{"ladder run --rung flash --record record.json", "This machine's ladder up to that rung."},
+       .examples = {{"ladder run --rung flash --out record.json", "This machine's ladder up to that rung."},
                     {"ladder run --model tiny -T 64 --recipe '{\"autocast\": \"bf16\"}'",
                      "A recipe of your own on the two-layer model."},
-                    {"ladder run --from record.json", "The same run again. Are the losses the same?"}}});
+                    {"ladder run --from record.json", "The same run again. Are the losses the same?"}},
+       .common = {"--rung", "--ladder", "--recipe", "--from", "--model", "--batch", "--context", "--steps", "--out",
+                  "--json"}});
   command.heading("What to run");
   auto* recipe =
       add_text(command, "--recipe", flags->recipe, "JSON file, or JSON: '{\"autocast\": \"bf16\"}'", "FILE|JSON");
@@ -264,9 +260,10 @@ void add_run(CommandLine& line) {
   add_data_flags(command, flags->workload);
   add_deterministic_flag(command, flags->workload);
   command.heading("Where the results go");
-  add_output(command, "--record", flags->record, "write the record here (default: nowhere)", "FILE",
+  add_output(command, "--out", flags->record, "write the record here (default: nowhere)", "FILE",
              "--json prints the record");
   command.add_flag("-v,--verbose", flags->verbose, "list the proofs (default: only if one failed)");
+  add_text(command, "--record", flags->record, "--out, as runners of every version call it", "FILE")->group("");
   command.add_flag("--json", flags->json, "print the record as JSON");
   for (const char* flag : workload_flags) plan->excludes(command.get_option(flag));  // the plan says these
   for (const char* flag : {"--deterministic", "--cold-cache"}) {
@@ -287,7 +284,7 @@ void add_profile(CommandLine& line) {
   Command& command = line.add(
       {.group = "Measure",
        .name = "profile",
-       .summary = "why a rung is faster: where the time of a step goes, and what changed",
+       .summary = "where the time of a step goes, and why a rung is faster",
        .about =
            "Records what a step consists of (--trace), counts what the hardware did in it (--counters), or explains "
            "one rung against another (--diff). Tracing and counting slow a process down, so each is a process of its "
@@ -301,10 +298,11 @@ void add_profile(CommandLine& line) {
                     {"ladder profile --diff flash",
                      "That rung against the one before it: which operations went, came, shrank, grew."},
                     {"ladder profile --counters --rung flash", "Memory traffic and tensor pipes of a step, on a GPU."},
-                    {"ladder profile --list-metrics --chip GH100", "What a GPU can count; needs no GPU."}}});
+                    {"ladder profile --list-metrics --chip GH100", "What a GPU can count; needs no GPU."}},
+       .common = {"--trace", "--diff", "--counters", "--roofline", "--rung", "--ladder", "--batch", "--context",
+                  "--out", "--json"}});
   command.heading("What to find out (one of these)");
-  auto* trace =
-      command.add_flag("--trace", flags->trace, "record what runs when; a summary and a timeline for Perfetto");
+  auto* trace = command.add_flag("--trace", flags->trace, "what runs when: a summary, a timeline for Perfetto");
   auto* diff = command
                    .add_option("--diff", flags->diff,
                                "explain a rung against the one before it, two rungs, or two files of --trace")
@@ -318,11 +316,10 @@ void add_profile(CommandLine& line) {
   diff->excludes(counters)->excludes(list);
   counters->excludes(list);
   command.heading("Details");
-  command
-      .add_flag("--roofline", flags->roofline,
-                "with --trace: how far each part is from what this machine can do, which is measured, too")
+  command.add_flag("--roofline", flags->roofline, "with --trace: how far each part is from what this machine can do")
       ->needs(trace);
-  add_text(command, "--metrics", flags->metrics, "metrics to count (default: those that fit into one pass)", "A,B,...");
+  add_text(command, "--metrics", flags->metrics, "metrics to count (default: those that fit into one pass)", "A,B,...")
+      ->join(',');
   auto* passes = add_number(command, "--max-passes", flags->max_passes,
                             "most steps to count, one for each pass of the metrics (default 16)", 1, 1000);
   passes->needs(counters);

@@ -12,7 +12,7 @@ void add_report(CommandLine& line) {
   Command& command = line.add(
       {.group = "Report",
        .name = "report",
-       .summary = "draw a study, two side by side, or a training: page, charts, CSV, JSON",
+       .summary = "draw a study, two side by side, or a training",
        .about =
            "Draws a study from its stored records: report.html (one file that needs no network), report.md and, in "
            "charts/, each chart that has data, as SVG, PNG and Vega-Lite. Also writes rungs.csv, steps.csv, "
@@ -34,7 +34,8 @@ void add_report(CommandLine& line) {
                     {"ladder report gates/GATE", "Draws a gate's page again."},
                     {"ladder report training", "Draws the training in the folder training."},
                     {"ladder report training --tensorboard runs/first",
-                     "The same, and for TensorBoard; then: tensorboard --logdir runs"}}});
+                     "The same, and for TensorBoard; then: tensorboard --logdir runs"}},
+       .common = {"--with", "--out", "--tensorboard", "--published"}});
   command.heading("Arguments");
   command
       .add_option("study", flags->studies,
@@ -49,6 +50,8 @@ void add_report(CommandLine& line) {
                   "each a gate.json, history.json, noise floor or trace, or the JSON of Google Benchmark; repeatable")
       ->type_name("FILE")
       ->allow_extra_args(false);
+  command.add_flag("-v,--verbose", flags->verbose,
+                   "also print what changed from rung to rung, and how numbers are computed");
   command.add_flag("--published", flags->published, "also mark figures that others have published, faintly");
   command.heading("Where the results go");
   add_output(command, "--out", flags->out, "folder to write into (default: the study's; of two: reports/FIRST-SECOND)",
@@ -64,7 +67,7 @@ void add_history(CommandLine& line) {
   Command& command = line.add(
       {.group = "Report",
        .name = "history",
-       .summary = "how each rung's time changed over stored studies: jumps and drifts",
+       .summary = "how each rung's time changed over stored studies",
        .about = "Lines up studies made under equal circumstances, rung by rung, and says where the time changed: at a "
                 "jump, named with its study and commits, or by a drift of small changes. It takes ten studies to find "
                 "a jump and six to find a drift. Writes nothing unless --out names a folder.",
@@ -113,18 +116,21 @@ void add_merge(CommandLine& line) {
   Command& command = line.add(
       {.group = "Report",
        .name = "merge",
-       .summary = "join the shards of a study that several machines measured",
-       .about = "Each machine measures a part of the repeats with `ladder ablate --shard i/n` and the same other "
-                "flags. This command joins the parts into one study in OUT, says which runs are missing, and draws the "
-                "study. It refuses parts with different plans, programs, texts or kinds of device.",
-       .examples = {{"ladder merge whole shard-1 shard-2", "Joins two shards into one study in the folder whole."},
-                    {"ladder merge --group-by-device whole shard-1 shard-2", "One study for each kind of device."}}});
+       .summary = "join the shards of a study",
+       .about =
+           "Each machine measures a part of the repeats with `ladder ablate --shard i/n` and the same other "
+           "flags. This command joins the parts into one study in --out, says which runs are missing, and draws the "
+           "study. It refuses parts with different plans, programs, texts or kinds of device.",
+       .examples = {
+           {"ladder merge shard-1 shard-2 --out whole", "Joins two shards into one study in the folder whole."},
+           {"ladder merge --group-by-device shard-* --out whole", "One study for each kind of device."}}});
   command.heading("Arguments");
-  add_output(command, "out", flags->out, "folder of the study; may already hold a part", "FOLDER")->required();
   command.add_option("shards", flags->shards, "folders of ladder ablate --shard")->type_name("FOLDER")->required();
   command.heading("What to join");
   command.add_flag("--group-by-device", flags->group_by_device,
-                   "make one study for each kind of device, in a folder of OUT (default: refuse different devices)");
+                   "make one study for each kind of device, in a folder of --out (default: refuse different devices)");
+  command.heading("Where the results go");
+  add_output(command, "--out", flags->out, "folder of the study; may already hold a part", "FOLDER")->required();
   command.callback([&line, flags] { line.chosen = [flags] { return merge(*flags); }; });
 }
 

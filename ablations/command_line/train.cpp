@@ -15,10 +15,9 @@ void add_train(CommandLine& line) {
        .name = "train",
        .summary = "train GPT-2, with checkpoints to resume from",
        .about =
-           "Trains with the trainer that the ladders measure, and prints loss, learning rate, norm of the gradients, "
-           "time and tokens per second. The last part of the text is not trained on: its loss is the validation loss. "
-           "Without --recipe it takes the fastest rung that this machine has shown for the model in the folder "
-           "studies, where `ladder ablate` puts its results; else this machine's ladder with all of its rungs.\n"
+           "Trains with the trainer that the ladders measure. The last part of the text is not trained on: its loss is "
+           "the validation loss. Without --recipe it takes the fastest rung that this machine has shown for the model "
+           "in the folder studies; else this machine's ladder with all of its rungs.\n"
            "With --out it leaves a folder: the settings (training.json), a line for each step (log.jsonl, and the same "
            "as metrics.csv), and checkpoints, which are there whole or not at all. The last ones stay, and the one "
            "with the lowest validation loss; the links latest and best lead to them. Hugging Face's "
@@ -32,17 +31,20 @@ void add_train(CommandLine& line) {
            "and tells which rates are too low, good and too high. In --out it leaves lr_sweep.json, a page and charts. "
            "--warmup-steps 0 and --clip 0 show the same without warm-up and without clipping. The exit status is 1 if "
            "every rate diverged.",
-       .examples = {
-           {"ladder train --model tiny -T 64 --steps 200 --out training",
-            "Two hundred steps of the two-layer model; the checkpoints are in training/checkpoints."},
-           {"ladder train --resume --out training", "Goes on from the last checkpoint."},
-           {"ladder train -T 256 --batch-tokens 524288 --epochs 1 --data book.txt --out run",
-            "GPT-2's batch of half a million tokens, in as many micro-steps as it takes."},
-           {"ladder train --model tiny -T 64 --steps 20 --save weights.safetensors", "Only the weights at the end."},
-           {"ladder train --weights weights.safetensors -T 64 --steps 20",
-            "Starts from those weights; optimizer, schedule and text start from the beginning."},
-           {"ladder train --model tiny -T 64 --steps 60 --lr-sweep 1e-5:1e-1:9 --out sweep",
-            "Nine short trainings: which learning rates are good for this model, batch and text."}}});
+       .examples = {{"ladder train --model tiny -T 64 --steps 200 --out training",
+                     "Two hundred steps of the two-layer model."},
+                    {"ladder train --resume --out training", "Goes on from the last checkpoint."},
+                    {"ladder train -T 256 --batch-tokens 524288 --epochs 1 --data book.txt --out run",
+                     "GPT-2's batch of half a million tokens, in many micro-steps."},
+                    {"ladder train --model tiny -T 64 --steps 20 --save weights.safetensors",
+                     "Only the weights at the end."},
+                    {"ladder train --weights weights.safetensors -T 64 --steps 20",
+                     "Starts from those weights; optimizer, schedule and text start from the beginning."},
+                    {"ladder train --model tiny -T 64 --steps 60 --lr-sweep 1e-5:1e-1:9 --out sweep",
+                     "Nine short trainings: which learning rates are good for this model, batch and text."}},
+       .common = {"--steps", "--epochs", "--data", "--model", "--batch", "--context", "--lr", "--recipe", "--weights",
+                  "--out", "--resume", "--save"},
+       .stray = "--data"});
   add_workload_flags(command, flags->workload, "gpt2-124m", "1 x 256 tokens");
   for (const char* flag : {"--steps", "--warmup"}) command.remove_option(command.get_option(flag));  // of timed runs
   add_number(command, "--batch-tokens", flags->batch_tokens,
@@ -54,10 +56,7 @@ void add_train(CommandLine& line) {
   add_number(command, "--steps", flags->workload.steps, "updates of the weights", 1, most_steps);
   add_length_flags(command, *flags);
   command.heading("How to train");
-  add_text(command, "--recipe", flags->recipe,
-           "JSON file, or JSON: '{\"autocast\": \"bf16\"}' (default: the fastest rung of the newest study in "
-           "studies/ that was measured here; else the last that this machine can have, of ladder gpt2 with a GPU, of "
-           "gpt2-cpu without)",
+  add_text(command, "--recipe", flags->recipe, "JSON file, or JSON: '{\"autocast\": \"bf16\"}' (default: see above)",
            "FILE|JSON");
   add_text(command, "--weights", flags->weights,
            "start from these weights (safetensors, GPT-2's names), those in a folder, or a training's best", "PATH");
@@ -116,7 +115,8 @@ void add_tokenize(CommandLine& line) {
                 "file, also on a machine that has no vocabulary.",
        .examples = {{"ladder tokenize --data book.txt --out book.bin", "Then: ladder ablate --data book.bin"},
                     {"ladder tokenize --data stories.txt --end-of-text --out stories.bin",
-                     "A text of many documents, with <|endoftext|> between them."}}});
+                     "A text of many documents, with <|endoftext|> between them."}},
+       .stray = "--data"});
   command.heading("What to read and write");
   add_text(command, "--data", flags->data, "UTF-8 text", "FILE")->required();
   add_text(command, "--vocab", flags->vocabulary, "vocab.bpe or gpt2.tiktoken (default: the one of `make data`)",
@@ -145,7 +145,10 @@ void add_sample(CommandLine& line) {
                     {"ladder sample --weights gpt2 --top-k 40 --count 3",
                      "Three texts by Hugging Face's GPT-2, without unlikely tokens, with seeds 1 to 3."},
                     {"ladder sample --weights weights.safetensors --temperature 0 --json",
-                     "Always the likeliest token: the same text each time."}}});
+                     "Always the likeliest token: the same text each time."}},
+       .common = {"--weights", "--prompt", "--tokens", "--count", "--temperature", "--top-k", "--top-p", "--seed",
+                  "--json"},
+       .stray = "--prompt"});
   command.heading("What to continue");
   add_text(command, "--weights,--model", flags->weights,
            "weights (safetensors, GPT-2's names), a folder of them, or a training's folder: its best checkpoint",

@@ -4,6 +4,7 @@
 #include "ablations/commands/defaults.h"
 #include "ablations/commands/draw.h"
 #include "ablations/commands/place.h"
+#include "ablations/commands/prospect.h"
 #include "ablations/commands/request.h"
 #include "ablations/plan/ladder.h"
 #include "ablations/plan/quick.h"
@@ -90,6 +91,24 @@ void check_estimate(const Plan& plan, const Estimate& estimate) {
                                    estimate_text(estimate, runs_to_make(plan)), why, instead));
 }
 
+fs::path folder_for(const AblateFlags& flags, const Plan& plan) {
+  return flags.out.empty() ? default_studies() / plan.id : files::named_folder(flags.out);
+}
+
+// Prints the plan. Throws as a study would that is begun.
+int dry_run(const AblateFlags& flags) {
+  const Prospect prospect = prospect_of(flags);
+  (void)check_workload(prospect.plan);
+  fmt::print("{}", rungs_text(prospect));
+  const fs::path out = folder_for(flags, prospect.plan);
+  check_may_begin(out);
+  std::fflush(stdout);
+  if (!flags.force) check_estimate(prospect.plan, prospect.estimate);
+  fmt::print("It would make {} and write them into {}\n", number_of(std::ssize(prospect.plan.runs), "run"),
+             printable(out.string()));
+  return 0;
+}
+
 Begun planned(const AblateFlags& flags) {
   // What cannot be is refused before anything is timed for the plan, whose rungs are those of the listed one or fewer.
   const Plan listed = make_plan(flags, OwnAre::as_listed);
@@ -99,7 +118,7 @@ Begun planned(const AblateFlags& flags) {
   if (!flags.force) check_estimate(listed, estimate_of(listed, speeds_for(listed)));
   Plan plan = make_plan(flags);
   plan.workload.tokens = tokens;
-  const fs::path out = flags.out.empty() ? default_studies() / plan.id : files::named_folder(flags.out);
+  const fs::path out = folder_for(flags, plan);
   if (flags.ladder.empty()) {
     fmt::print(
         stderr, "ladder {}: {}\n", plan.ladder.name,
@@ -119,25 +138,17 @@ Begun planned(const AblateFlags& flags) {
   return {std::move(plan), out, !goes_on};
 }
 
-// The page comes last, where there is one.
-std::string with_page_last(const std::string& files, const fs::path& folder) {
-  const std::string page = printable((folder / "report.html").string()) + "\n";
-  const size_t at = ("\n" + files).find("\n" + page);
-  if (at == std::string::npos) return files;
-  return files.substr(0, at) + files.substr(at + page.size()) + page;
-}
-
-// As a table with its files and report, or as JSON. Exit status 1 where a rung failed, was not proven or is void.
-int show(const Plan& plan, const StudyFiles& study, const fs::path& folder, bool json) {
-  if (json) return show_study(study.study, json);
+// As a table with its page, or as JSON. Exit status 1 where a rung failed, was not proven or is void.
+int show(const Plan& plan, const StudyFiles& study, const fs::path& folder, const AblateFlags& flags) {
+  if (flags.json) return show_study(study.study, true);
   const Drawn drawn = plan.shard ? Drawn{} : try_draw_report(study, folder);
-  const int status = show_study(study.study, json);
+  const int status = show_study(study.study, false, flags.verbose);
   if (plan.shard) {
-    fmt::print("This is shard {} of {}; when all are done, join them with: ladder merge OUT SHARD...\n",
+    fmt::print("This is shard {} of {}; when all are done, join them with: ladder merge SHARD... --out FOLDER\n",
                plan.shard->index, plan.shard->count);
     return status;
   }
-  fmt::print("Files:\n{}\n{}", printable((folder / "study.json").string()), with_page_last(drawn.files, folder));
+  fmt::print("{}", drawn.said);
   std::fflush(stdout);
   if (drawn.exit_status != 0) {
     fmt::print(stderr, "the study is saved; draw it, here or wherever its folder is copied, with: ladder report {}\n",
@@ -149,6 +160,7 @@ int show(const Plan& plan, const StudyFiles& study, const fs::path& folder, bool
 }  // namespace
 
 int ablate(const AblateFlags& flags) {
+  if (flags.dry_run) return dry_run(flags);
   const auto [plan, out, is_new, grows] = flags.resume ? gone_on_with(flags) : planned(flags);
   if (flags.explain && plan.mode != Mode::cumulative) {
     throw std::invalid_argument(
@@ -203,7 +215,7 @@ int ablate(const AblateFlags& flags) {
   const StudyFiles study = computed_study(plan, out);
   write_document(out / "study.json", study.study);
   if (!traced) return interrupted();
-  const int status = show(plan, study, out, flags.json);
+  const int status = show(plan, study, out, flags);
   if (outcome.not_made + outcome.not_made_again > 0) {
     std::vector<std::string> left;
     const auto add = [&](size_t count, const char* which, const char* again) {

@@ -2,7 +2,8 @@
 #include "ablations/gate/compare.h"
 
 #include "ablations/commands/commands.h"
-#include "ablations/report/compare_table.h"
+#include "ablations/report/comparison.h"
+#include "ablations/report/sentences.h"
 
 #include <fmt/format.h>
 
@@ -11,9 +12,11 @@ namespace ablations {
 int compare(const CompareFlags& flags) {
   const Comparison comparison = compare_sides(read_side(flags.base), read_side(flags.head),
                                               {.min_effect = flags.min_effect, .force = flags.force});
+  const std::vector<Remark> remarks = remarks_of(comparison, sides_of_programs);
+  const Look& look = standard_output();
   fmt::print("{}\n", flags.json       ? files::ascii_text(json_of(comparison))
-                     : flags.markdown ? comparison_markdown(comparison)
-                                      : comparison_table(comparison, standard_output()));
+                     : flags.markdown ? comparison_markdown(comparison) + "\n" + remarks_markdown(remarks)
+                                      : comparison_table(comparison, look) + remarks_text(remarks, look));
   return 0;
 }
 

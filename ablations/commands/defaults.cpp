@@ -4,10 +4,12 @@
 #include "files/resources.h"
 #include "harness/measure/environment.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <sstream>
+#include <stdexcept>
 
 namespace ablations {
 
@@ -42,6 +44,15 @@ std::vector<std::string> python() {
   const char* named = std::getenv("LADDER_PYTHON");
   if (named != nullptr && *named != 0) return {on_path(named)};
   return {LADDER_PYTHON, "-E", "-s"};
+}
+
+int64_t threads_for(int64_t given) {
+  const int64_t cores = harness::this_machine().cpu.logical_cores;
+  if (given > cores) {
+    throw std::invalid_argument(
+        fmt::format("--threads must be between 1 and {}, the cores that this process may use, got {}", cores, given));
+  }
+  return given > 0 ? given : cores;
 }
 
 fs::path default_text() { return files::cache_folder() / "data" / "shakespeare.txt"; }

@@ -1,6 +1,7 @@
 // Defaults of flags that are not given.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -16,6 +17,9 @@ std::filesystem::path default_studies();
 // The Python that draws reports and runs the peers, with its flags: $LADDER_PYTHON, which PATH may find; else the one
 // this program was built with, which ignores the user's variables (PYTHONPATH, PYTHONHOME) and packages.
 std::vector<std::string> python();
+
+// CPU threads for --threads, 0: as many as this process may use cores. Throws std::invalid_argument for more.
+int64_t threads_for(int64_t given);
 
 // What setup/data.py fetched; files/resources.h has its vocabulary.
 std::filesystem::path default_text();

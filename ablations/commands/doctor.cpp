@@ -1,9 +1,9 @@
 #include "ablations/commands/commands.h"
 #include "ablations/commands/defaults.h"
+#include "ablations/commands/prospect.h"
 #include "ablations/commands/request.h"
 #include "ablations/documents/environment.h"
 #include "ablations/plan/ladder.h"
-#include "ablations/profile/estimate.h"
 #include "ablations/profile/memory_plan.h"
 #include "ablations/profile/rates.h"
 #include "ablations/run/occupy.h"
@@ -19,13 +19,16 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <optional>
 #include <set>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -38,80 +41,73 @@ namespace {
 
 void print_notes(const std::vector<std::string>& notes) {
   const Look& look = standard_output();
-  for (const std::string& note : notes) fmt::print("{} {}\n", look.painted(Style::caution, "to fix:"), note);
+  for (const std::string& note : notes) {
+    fmt::print("{}", look.painted(Style::caution, wrapped("to fix   " + note, "         ")));
+  }
   if (notes.empty()) fmt::print("{}\n", look.painted(Style::good, "nothing disturbs measurements right now"));
 }
 
-// What NVML reports of the GPU now; it also watches every run.
-std::string monitor_text(const harness::Machine& machine) {
-  if (!machine.gpu) return "no GPU to watch";
-  const harness::NvmlDevice device(harness::current_bus_id());
-  if (!device.unavailable().empty()) return "runs are not watched for throttling and sharing: " + device.unavailable();
-  std::vector<std::string> seen;
-  const auto add = [&](const harness::Reading& reading, const char* what) {
-    seen.push_back(reading.value ? fmt::format("{} {:g}", what, *reading.value)
-                                 : fmt::format("{} unknown ({})", what, reading.note));
-  };
-  const harness::GpuSample sample = device.sample();
-  for (const auto& [name, what] :
-       {std::pair("sm_clock_mhz", "SM clock (MHz)"), {"power_w", "power (W)"}, {"temperature_c", "temperature (C)"}}) {
-    if (const auto reading = sample.find(name); reading != sample.end()) add(reading->second, what);
-  }
-  add(device.energy_j(), "energy counter (J)");
-  add(device.other_processes({}), "processes that compute on it");
-  return fmt::format("NVML: {}", fmt::join(seen, ", "));
+bool has_data() {
+  return (fs::exists(default_text()) && fs::exists(files::default_vocabulary())) || fs::exists(bundled_tokens());
 }
 
-// Who may read the GPU's counters, by the driver's settings.
-const char* counters_text(const harness::Machine& machine) {
+// What disturbs a measurement here or leaves a part of it out.
+std::vector<std::string> things_to_fix(const harness::Machine& machine) {
+  std::vector<std::string> notes = harness::disturbances();
+  if (!has_data()) notes.emplace_back("the default text or vocabulary is missing: `make data` fetches them");
+  if (!machine.gpu) return notes;
+  if (const harness::NvmlDevice device(harness::current_bus_id()); !device.unavailable().empty()) {
+    notes.push_back("runs are not watched for throttling and sharing: " + device.unavailable());
+  }
   std::ifstream driver("/proc/driver/nvidia/params");
   const std::string parameters(std::istreambuf_iterator<char>(driver), {});
-  if (parameters.find("RmProfilingAdminOnly: 0") != std::string::npos) return "permitted for everybody";
-  if (!parameters.empty()) {
-    return "root only; to permit them: options nvidia NVreg_RestrictProfilingToAdminUsers=0 in /etc/modprobe.d";
+  if (parameters.find("RmProfilingAdminOnly: 1") != std::string::npos) {
+    notes.emplace_back(
+        "hardware counters are for root only; to permit them: options nvidia "
+        "NVreg_RestrictProfilingToAdminUsers=0 in /etc/modprobe.d");
   }
-  if (!machine.gpu) return "no NVIDIA driver is loaded";
-  return "not known: no /proc/driver/nvidia/params here, as in some containers; `ladder profile --counters` tells";
+  return notes;
 }
 
-const char* status_text(const Rung& rung) {
-  switch (rung.status) {
-    case Rung::Status::planned:
-      return "can be measured";
-    case Rung::Status::not_measured:
-      return "not measured";
-    case Rung::Status::not_applicable:
-      return "not applicable here";
-  }
-  return "";
-}
-
-// Why `ladder ablate` would refuse the ladder as it is here; empty: it would not for want of memory or time.
-std::string refusal_of(const std::string& name) {
+// Of a ladder as it is here. Without the default data another file stands in, whose size counts for nothing.
+Prospect prospect_of_ladder(const std::string& name) {
   AblateFlags flags;
   flags.ladder = name;
+  if (!has_data()) flags.workload.data = ladder_file(name);
+  return prospect_of(flags);
+}
+
+// Whether the ladder can be measured here, in a line.
+std::pair<std::string, Style> said_of_ladder(const std::string& name, const harness::Machine& machine) {
+  std::string refusal;
   try {
-    const Plan plan = make_plan(flags, OwnAre::as_listed);
-    return hopeless_here(plan, estimate_of(plan, speeds_for(plan)));
-  } catch (const std::exception&) {  // no rung applies, or there is no text: said elsewhere
-    return "";
+    const Prospect prospect = prospect_of_ladder(name);
+    if (prospect.refusal.empty()) return {"ok, " + summary_of(prospect), Style::plain};
+    const bool has_gpu_rung =
+        std::ranges::any_of(prospect.plan.rungs, [](const Rung& rung) { return name_of(rung) == "gpu"; });
+    refusal = !machine.gpu && has_gpu_rung ? "needs a GPU" : "no: " + prospect.refusal;
+  } catch (const std::exception& error) {
+    refusal = std::string("no: ") + error.what();
   }
+  return {refusal, Style::faint};
 }
 
-// What is said of a rung, in a word or two and at length.
-std::pair<std::string, std::string> said_of(const Rung& rung, const std::string& refusal) {
-  if (rung.status != Rung::Status::planned || refusal.empty()) return {status_text(rung), rung.reason};
-  return {"refused here", refusal};
-}
-
-// Of every ladder that comes with the program.
-Json ladders_json(const harness::Machine& machine) {
+// Every rung of the ladders, and whether it can be measured here.
+Json ladders_json(const std::vector<std::string>& names, const harness::Machine& machine) {
   Json ladders = Json::object();
-  for (const std::string& name : ladder_names()) {
-    const std::string refusal = refusal_of(name);
+  for (const std::string& name : names) {
+    std::string refusal;
+    try {
+      refusal = prospect_of_ladder(name).refusal;
+    } catch (const std::exception&) {  // no rung applies: each says why
+    }
     for (const Rung& rung : climb(load_ladder(name), machine)) {
-      const auto [status, reason] = said_of(rung, refusal);
-      ladders[name].push_back({{"rung", name_of(rung)}, {"status", status}, {"reason", reason}});
+      const bool planned = rung.status == Rung::Status::planned;
+      const char* const status = planned ? refusal.empty() ? "can be measured" : "refused here"
+                                 : rung.status == Rung::Status::not_measured ? "not measured"
+                                                                             : "not applicable here";
+      ladders[name].push_back(
+          {{"rung", name_of(rung)}, {"status", status}, {"reason", planned ? refusal : rung.reason}});
     }
   }
   return ladders;
@@ -166,61 +162,73 @@ int plan_memory(const DoctorFlags& flags) {
   return plan.limit ? 1 : 3;
 }
 
+void print_machine(const harness::Machine& machine) {
+  const harness::Cpu& cpu = machine.cpu;
+  fmt::print("CPU      {}, {}{}{}{}\n", cpu.model, number_of(cpu.online_cores, "core"),
+             cpu.logical_cores < cpu.online_cores ? fmt::format(" ({} for this process)", cpu.logical_cores) : "",
+             cpu.features.empty() ? "" : ", ", fmt::join(cpu.features, " "));
+  if (machine.gpu) {
+    const std::string driver = harness::software().driver_cuda;
+    fmt::print("GPU      {}, compute capability {:.1f}, {:.1f} GiB, driver for CUDA {}\n", machine.gpu->name,
+               machine.gpu->compute_capability / 10.0, gib(machine.gpu->memory_bytes), driver.empty() ? "?" : driver);
+  } else {
+    fmt::print("GPU      none: {}\n", machine.no_gpu_reason);
+  }
+  std::error_code unknown;
+  const fs::space_info disk = fs::space(".", unknown);
+  const std::optional<int64_t> memory = harness::available_memory();
+  fmt::print("memory   {} available; disk {} free here\n", memory ? fmt::format("{:.1f} GiB", gib(*memory)) : "unknown",
+             unknown ? "unknown" : fmt::format("{:.0f} GiB", gib(disk.available)));
+  if (has_data()) {
+    const bool has_text = fs::exists(default_text()) && fs::exists(files::default_vocabulary());
+    fmt::print("data     {}\n", (has_text ? files::cache_folder() / "data" : bundled_tokens()).string());
+  }
+}
+
+// A line for each ladder. Returns the command to begin with.
+std::string print_ladders(const harness::Machine& machine) {
+  std::string next = "ladder ablate --ladder tiny";
+  fmt::print("ladders\n");
+  for (const std::string& name : ladder_names()) {
+    const auto [words, style] = said_of_ladder(name, machine);
+    fmt::print(
+        "{}", standard_output().painted(style, wrapped(fmt::format("  {:<18} {}", name, words), std::string(21, ' '))));
+    if (name == chosen_ladder("") && style == Style::plain) next = "ladder ablate --quick";
+  }
+  return has_data() ? next : "make data";
+}
+
 }  // namespace
 
 int doctor(const DoctorFlags& flags) {
   if (!flags.plan.empty()) return plan_memory(flags);
   const harness::Machine& machine = harness::this_machine();
-  const auto notes = harness::disturbances();
   if (flags.json) {
-    Json found{{"environment", json_of(environment_here())}, {"notes", notes}, {"ladders", ladders_json(machine)}};
+    const auto names = flags.ladder.empty() ? ladder_names() : std::vector<std::string>{flags.ladder};
+    Json found{{"environment", json_of(environment_here())},
+               {"notes", things_to_fix(machine)},
+               {"ladders", ladders_json(names, machine)}};
     if (flags.peaks) found["peaks"] = to_json(rates_of(machine));
     fmt::print("{}\n", files::ascii_text(found));
     return 0;
   }
-  if (flags.peaks) {
-    fmt::print("{}\n", rates_text(rates_of(machine)));
-    print_notes(notes);
+  if (!flags.ladder.empty()) {
+    const Prospect prospect = prospect_of_ladder(flags.ladder);
+    fmt::print("{}", rungs_text(prospect));
+    fmt::print("{}", prospect.refusal.empty()
+                         ? fmt::format("Next: ladder ablate --ladder {}\n", files::printable(flags.ladder))
+                         : wrapped("refused here: " + prospect.refusal, "  "));
     return 0;
   }
-  fmt::print("CPU      {}, {}{}{}{}\n", machine.cpu.model, number_of(machine.cpu.online_cores, "core"),
-             machine.cpu.logical_cores < machine.cpu.online_cores
-                 ? fmt::format(", of which this process may use {}", machine.cpu.logical_cores)
-                 : "",
-             machine.cpu.features.empty() ? "" : ": ", fmt::join(machine.cpu.features, " "));
-  if (machine.gpu) {
-    fmt::print("GPU      {}, compute capability {:.1f}, {:.1f} GiB\n", machine.gpu->name,
-               machine.gpu->compute_capability / 10.0, gib(machine.gpu->memory_bytes));
-  } else {
-    fmt::print("GPU      none: {}\n", machine.no_gpu_reason);
+  if (flags.peaks) {
+    fmt::print("{}\n", rates_text(rates_of(machine)));
+    print_notes(things_to_fix(machine));
+    return 0;
   }
-  const harness::Software software = harness::software();
-  fmt::print("software torch {}, CUDA {}, driver for CUDA {}, {}\n", software.torch,
-             software.cuda.empty() ? "?" : software.cuda, software.driver_cuda.empty() ? "none" : software.driver_cuda,
-             software.onednn);
-  const Look& look = standard_output();
-  fmt::print("counters {}\n", counters_text(machine));
-  fmt::print("monitor  {}\n", monitor_text(machine));
-  fmt::print("data     {}\n", fs::exists(default_text()) && fs::exists(files::default_vocabulary())
-                                  ? files::cache_folder().string() + "/data"
-                              : fs::exists(bundled_tokens())
-                                  ? bundled_tokens().string() + "; to read texts, name a vocabulary with --vocab"
-                                  : "the default text or vocabulary is missing: `make data` fetches them");
-  for (const std::string& name : ladder_names()) {
-    const Ladder ladder = load_ladder(name);
-    fmt::print("\nladder {} ({}, B={} T={})\n", look.painted(Style::strong, name), ladder.workload.model,
-               ladder.workload.B, ladder.workload.T);
-    const std::string refusal = refusal_of(name);
-    if (!refusal.empty()) fmt::print("{}", look.painted(Style::caution, wrapped("  refused here: " + refusal, "  ")));
-    for (const Rung& rung : climb(ladder, machine)) {
-      const bool planned = rung.status == Rung::Status::planned;
-      const std::string line = fmt::format("  {:<14} {}{}\n", name_of(rung), said_of(rung, refusal).first,
-                                           planned ? "" : ": " + rung.reason);
-      fmt::print("{}", look.painted(planned ? Style::plain : Style::faint, line));
-    }
-  }
-  fmt::print("\n");
-  print_notes(notes);
+  print_machine(machine);
+  const std::string next = print_ladders(machine);
+  print_notes(things_to_fix(machine));
+  fmt::print("Next: {}\n", next);
   return 0;
 }
 

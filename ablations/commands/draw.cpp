@@ -2,11 +2,10 @@
 
 #include "ablations/commands/defaults.h"
 #include "ablations/report/export.h"
-#include "ablations/report/gate_table.h"
-#include "ablations/report/gate_words.h"
+#include "ablations/report/gate.h"
+#include "ablations/report/remarks.h"
 #include "ablations/report/report.h"
 #include "ablations/report/table.h"
-#include "ablations/report/words.h"
 #include "ablations/text/style.h"
 #include "files/files.h"
 #include "files/printable.h"
@@ -50,9 +49,7 @@ template <Document T>
 Drawn written_and_drawn(const T& document, const fs::path& out, const char* name) {
   fs::create_directories(out);
   write_document(out / name, document);
-  Drawn drawn = draw("report", out / name, out);
-  drawn.files.insert(0, printable((out / name).string()) + "\n");
-  return drawn;
+  return draw("report", out / name, out);
 }
 
 // What `drawing` returns; `failure` is said where it throws.
@@ -92,37 +89,37 @@ void show_notes(const Report& report) {
   for (const std::string& note : report.notes) fmt::print(stderr, "note: {}\n", printable(note));
 }
 
-int show_study(const Study& study, bool json) {
-  if (json) {
-    fmt::print("{}\n", files::ascii_text(json_of(study)));
-  } else {
-    fmt::print("{}\n", study_table(study, standard_output()));
-  }
-  const bool any_bad = std::ranges::any_of(study.rungs, [](const StudyRung& rung) {
+bool any_failed(const Study& study) {
+  return std::ranges::any_of(study.rungs, [](const StudyRung& rung) {
     return rung.status == RungStatus::failed || rung.status == RungStatus::unproven ||
            rung.status == RungStatus::voided;
   });
-  return any_bad ? 1 : 0;
 }
 
-Drawn show_gate(GateResult result, const fs::path& file, const fs::path& out, bool json) {
+int show_study(const Study& study, bool json, bool verbose) {
+  if (json) {
+    fmt::print("{}\n", files::ascii_text(json_of(study)));
+  } else {
+    fmt::print("{}", study_table(study, standard_output(), verbose));
+  }
+  return any_failed(study) ? 1 : 0;
+}
+
+Drawn show_gate(GateResult result, const fs::path& out, bool json) {
   Drawn drawn;
   try {
-    if (!has_words(result)) {  // an older program's verdict
-      result = with_words(std::move(result));
+    if (!result.said) {  // an older program's verdict
+      result.said = said_of(result);
       write_document(out / "gate.json", result);
     }
     drawn = draw("page", out / "gate.json", out);
   } catch (const std::exception& error) {  // the verdict still counts
     fmt::print(stderr, "ladder: the page was not drawn: {}\n", printable(error.what()));
   }
-  for (const fs::path& beside : {file.parent_path() / "summary.md", file}) {
-    if (fs::exists(beside)) drawn.files.insert(0, printable(beside.string()) + "\n");
-  }
   if (json) {
     fmt::print("{}\n", files::ascii_text(json_of(result)));
   } else {
-    fmt::print("{}\nFiles:\n{}", gate_table(result, standard_output()), drawn.files);
+    fmt::print("{}{}", gate_table(result, standard_output()), drawn.said);
   }
   std::fflush(stdout);
   return drawn;
@@ -154,17 +151,11 @@ void remove_drawn_gate(const fs::path& out) {
 
 Drawn draw_report(const Report& report, const fs::path& out) {
   fs::create_directories(out);
-  write_document(out / "report.json", with_words(report));
+  write_document(out / "report.json", with_said(report));
   files::write_file(out / "rungs.csv", rungs_csv(report));
   files::write_file(out / "steps.csv", steps_csv(report));
   files::write_file(out / "benchmark.json", benchmark_json(report).dump(1) + "\n");
-  std::string files;
-  for (const char* name : {"report.json", "rungs.csv", "steps.csv", "benchmark.json"}) {
-    files += printable((out / name).string()) + "\n";
-  }
-  Drawn drawn = draw("report", out / "report.json", out);
-  drawn.files.insert(0, files);
-  return drawn;
+  return draw("report", out / "report.json", out);
 }
 
 Drawn draw_training_report(const TrainingReport& report, const fs::path& out) {

@@ -19,7 +19,7 @@ namespace ablations {
 // and a study that took hours must still have its pictures.
 struct Drawn {
   int exit_status = 1;  // the script's; standard error says why it is not 0
-  std::string files;    // the names of what was written, a line each
+  std::string said;     // the script's last line: "Open FOLDER/report.html"
 };
 
 // Draws `document` into `out` by plots/render.py. `what`: the word for it in a message.
@@ -28,12 +28,15 @@ Drawn draw(std::string_view what, const std::filesystem::path& document, const s
 // Writes the curves of a training's report for TensorBoard into `folder`, by plots/event_file.py.
 Drawn write_event_file(const std::filesystem::path& report, const std::filesystem::path& folder);
 
-// Prints a study as a table or as JSON. Exit status 1 where a rung failed, was not proven or is void.
-int show_study(const Study& study, bool json);
+// Whether a rung failed, was not proven or is void.
+bool any_failed(const Study& study);
 
-// Draws the verdict in OUT/gate.json into `out`, and prints it as a table with the names of its files, or as JSON.
-// `file` is what it was read from.
-Drawn show_gate(GateResult result, const std::filesystem::path& file, const std::filesystem::path& out, bool json);
+// Prints a study as a table, or as JSON. `verbose`: with what changed from rung to rung, and how numbers were computed.
+// Exit status 1 where a rung failed, was not proven or is void.
+int show_study(const Study& study, bool json, bool verbose = false);
+
+// Draws the verdict in OUT/gate.json into `out`, and prints it as a table, or as JSON.
+Drawn show_gate(GateResult result, const std::filesystem::path& out, bool json);
 
 // Prints a report's notes on standard error.
 void show_notes(const Report& report);

@@ -26,8 +26,8 @@ struct WorkloadFlags {
 
 struct DoctorFlags {
   bool json = false, peaks = false;
-  std::string plan;  // a rung or a recipe: how much memory does its step take?
-  std::string ladder;
+  std::string plan;        // a rung or a recipe: how much memory does its step take?
+  std::string ladder;      // whose rungs are shown, or that has the rung
   WorkloadFlags workload;  // its size
   int64_t memory = 0;      // bytes of another device
 };
@@ -37,9 +37,10 @@ struct AblateFlags {
   std::string ladder, out;
   DesignFlags design;
   int64_t repeats = 0, order_seed = -1, limit_s = 900, budget_s = 0;
-  bool resume = false, json = false;
+  bool resume = false, json = false, verbose = false;
   bool quick = false;    // a few rungs, two repeats
   bool force = false;    // start although a run is expected to fail
+  bool dry_run = false;  // only print what would be run
   bool explain = false;  // trace every rung, too, and say what changed
   std::string shard;     // "2/4": that part of the runs
   bool wait = false;     // until a device in use is free
@@ -98,7 +99,7 @@ struct CompareFlags {
 struct ReportFlags {
   std::vector<std::string> studies, with;  // files or folders
   std::string out, tensorboard;
-  bool published = false;
+  bool published = false, verbose = false;
 };
 
 struct HistoryFlags {

@@ -5,6 +5,8 @@
 //   FOLDER/gate.json                       the verdict (results/schemas/gate.v1.json)
 //   FOLDER/unsaved.json                    what it saves as baselines, until it has
 //   FOLDER/summary.md, gate.html, charts/  the same for people
+#include "ablations/report/gate.h"
+
 #include "ablations/commands/commands.h"
 #include "ablations/commands/draw.h"
 #include "ablations/commands/place.h"
@@ -12,8 +14,6 @@
 #include "ablations/gate/baseline.h"
 #include "ablations/gate/gate_verdict.h"
 #include "ablations/plan/gate_plan.h"
-#include "ablations/report/gate_table.h"
-#include "ablations/report/gate_words.h"
 #include "ablations/run/occupy.h"
 #include "ablations/run/runner.h"
 #include "ablations/run/study_folder.h"
@@ -316,7 +316,7 @@ std::vector<std::string> earlier_failures(const fs::path& folder) {
 
 // As JSON, or as a table with its files and page. A page that cannot be drawn does not change the exit status.
 int show(const GateResult& result, const fs::path& out, bool json) {
-  (void)show_gate(result, out / "gate.json", out, json);
+  (void)show_gate(result, out, json);
   tell_github(result);
   return result.exit_status;
 }
@@ -373,7 +373,7 @@ int gate(const GateFlags& flags) {
     const auto is_reason = [&](const std::string& reason) { return line.ends_with(": " + reason); };
     if (std::ranges::none_of(result.reasons, is_reason)) result.warnings.push_back(line);
   }
-  result = with_words(std::move(result));
+  result.said = said_of(result);
   write_and_save(judged, out);
   try {
     files::write_file(out / "summary.md", gate_markdown(result));

@@ -28,13 +28,12 @@ int history(const HistoryFlags& flags) {
   const History history = history_of(flags.folder, flags.min_effect);
   for (const auto& [file, reason] : history.skipped)
     fmt::print(stderr, "skipped: {}: {}\n", printable(file), printable(reason));
-  std::string files;
+  std::string said;
   if (!out.empty()) {
     try {
       fs::create_directories(out);
       write_document(out / "history.json", history);
-      files = fmt::format("Files:\n{}\n", printable((out / "history.json").string()));
-      files += draw("history", out / "history.json", out).files;  // what cannot be drawn changes no exit status
+      said = draw("history", out / "history.json", out).said;  // what cannot be drawn changes no exit status
     } catch (const std::system_error& error) {
       if (!flags.fail_on_slowdown) throw;  // else the verdict still counts
       fmt::print(stderr, "ladder: the history was not written: {}\n", printable(error.what()));
@@ -42,10 +41,12 @@ int history(const HistoryFlags& flags) {
   }
   if (flags.json) {
     fmt::print("{}\n", files::ascii_text(json_of(history)));
+  } else if (history.studies == 1) {
+    fmt::print("1 study in {}: a history begins with two; six show a drift, ten a jump\n", printable(flags.folder));
   } else {
     fmt::print("{}", history_table(history, standard_output()));
   }
-  fmt::print("{}", files);
+  fmt::print("{}", said);
   // A rung that fails tonight has no time that could be judged: exit status 3.
   return !flags.fail_on_slowdown ? 0 : history.slower != 0 ? 1 : history.missed != 0 ? 3 : 0;
 }

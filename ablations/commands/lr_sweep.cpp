@@ -1,11 +1,11 @@
 // `ladder train --lr-sweep`: a short training for each learning rate, and what they show.
+#include "ablations/report/lr_sweep.h"
+
 #include "ablations/commands/commands.h"
 #include "ablations/commands/draw.h"
 #include "ablations/commands/place.h"
 #include "ablations/commands/prompt.h"
 #include "ablations/commands/training_request.h"
-#include "ablations/report/lr_sweep_table.h"
-#include "ablations/report/lr_sweep_words.h"
 #include "ablations/report/training_report.h"
 #include "ablations/text/figures.h"
 #include "ablations/training/rate_grid.h"
@@ -147,7 +147,7 @@ int lr_sweep(const TrainFlags& flags) {
     if (!rate) break;
     if (!flags.json) say_what_came_of(*rate, sweep.rates.size() + 1, rates.size());
     sweep.rates.push_back(*std::move(rate));
-    sweep = with_words(judged(std::move(sweep)));
+    sweep = with_said(judged(std::move(sweep)));
     if (!out.empty()) keep(sweep, out);  // so that what fails later costs no rate
   }
   const bool stopped = std::ssize(sweep.rates) < sweep.planned;
@@ -157,7 +157,7 @@ int lr_sweep(const TrainFlags& flags) {
   std::fflush(stdout);
   if (!out.empty() && !stopped) {
     const Drawn drawn = try_draw_lr_sweep(sweep, out);
-    if (!flags.json) fmt::print("Files:\n{}", drawn.files);
+    if (!flags.json) fmt::print("{}", drawn.said);
     if (drawn.exit_status != 0) fmt::print(stderr, "draw it with: ladder report {}\n", printable(flags.out));
   }
   return stopped ? 130 : sweep.best ? 0 : 1;

@@ -28,7 +28,7 @@ int merge(const MergeFlags& flags) {
     write_document(folder / "study.json", study.study);
     const Drawn drawn = try_draw_report(study, folder);
     status = std::max(status, show_study(study.study, false));
-    fmt::print("{}", drawn.files);
+    fmt::print("{}", drawn.said);
     std::fflush(stdout);
     if (drawn.exit_status != 0) {
       fmt::print(stderr, "the study is saved; draw it with: ladder report {}\n", printable(folder.string()));

@@ -9,15 +9,15 @@
 #include "ablations/commands/draw.h"
 #include "ablations/commands/place.h"
 #include "ablations/commands/request.h"
-#include "ablations/report/compare_table.h"
-#include "ablations/report/lr_sweep_table.h"
-#include "ablations/report/lr_sweep_words.h"
-#include "ablations/report/origin.h"
-#include "ablations/report/to_loss_table.h"
-#include "ablations/report/to_loss_words.h"
+#include "ablations/report/comparison.h"
+#include "ablations/report/lr_sweep.h"
+#include "ablations/report/remarks.h"
+#include "ablations/report/sentences.h"
+#include "ablations/report/to_loss.h"
 #include "ablations/report/training_report.h"
 #include "ablations/run/study_folder.h"
 #include "ablations/text/style.h"
+#include "ablations/text/text.h"
 #include "ablations/training/quality.h"
 #include "ablations/training/rate_verdict.h"
 #include "ablations/training/training_folder.h"
@@ -142,7 +142,7 @@ int draw_gate(const fs::path& file, const ReportFlags& flags) {
     write_document(out / "gate.json", result);
   }
   check_has_no_links(out, {"charts"});
-  const Drawn drawn = show_gate(result, file, out, false);
+  const Drawn drawn = show_gate(result, out, false);
   return drawn.exit_status != 0 ? drawn.exit_status : result.exit_status;
 }
 
@@ -152,9 +152,9 @@ int show_training(const TrainingReport& report, const fs::path& out, const Repor
   if (!flags.tensorboard.empty() && drawn.exit_status == 0) {
     const Drawn events = write_event_file(out / "report.json", files::named_folder(flags.tensorboard));
     drawn.exit_status = events.exit_status;
-    drawn.files += events.files;
+    drawn.said += events.said;
   }
-  fmt::print("{}Files:\n{}", training_summary(report, standard_output()), drawn.files);
+  fmt::print("{}{}", training_summary(report, standard_output()), drawn.said);
   return drawn.exit_status;
 }
 
@@ -181,25 +181,43 @@ fs::path place_to_redraw(const fs::path& file, const ReportFlags& flags, const c
 }
 
 int redraw_training(const fs::path& file, const ReportFlags& flags) {
-  auto report = read_document<TrainingReport>(file);
-  report.words.origin = origin_of(report.training, report.device);  // an older program's report has none
+  const auto report = read_document<TrainingReport>(file);
+  if (report.said.headline.empty()) {
+    throw std::invalid_argument(
+        fmt::format("{}: an older program wrote it; name the training's folder instead", file.string()));
+  }
   return show_training(report, place_to_redraw(file, flags, "training", "report.json", TrainingReport::kind), flags);
 }
 
 int redraw_lr_sweep(const fs::path& file, const ReportFlags& flags) {
-  const LearningRateSweep sweep = with_words(judged(read_document<LearningRateSweep>(file)));
+  const LearningRateSweep sweep = with_said(judged(read_document<LearningRateSweep>(file)));
   const fs::path out = place_to_redraw(file, flags, "sweep of learning rates", lr_sweep_file, LearningRateSweep::kind);
   const Drawn drawn = draw_lr_sweep(sweep, out);
-  fmt::print("{}Files:\n{}", lr_sweep_table(sweep, standard_output()), drawn.files);
+  fmt::print("{}{}", lr_sweep_table(sweep, standard_output()), drawn.said);
   return drawn.exit_status;
 }
 
 int redraw_to_loss(const fs::path& file, const ReportFlags& flags) {
-  const TimeToLoss study = with_words(judged(read_document<TimeToLoss>(file)));
+  const TimeToLoss study = with_said(judged(read_document<TimeToLoss>(file)));
   const fs::path out = place_to_redraw(file, flags, "study of time to loss", to_loss_file, TimeToLoss::kind);
   const Drawn drawn = draw_to_loss(study, out);
-  fmt::print("{}Files:\n{}", to_loss_table(study, standard_output()), drawn.files);
+  fmt::print("{}{}", to_loss_table(study, standard_output()), drawn.said);
   return drawn.exit_status;
+}
+
+// One study's table, or the comparison of two. Exit status 1 where a rung failed, was not proven or is void.
+int show_report(const Report& report, const Drawn& drawn, bool verbose) {
+  int status = 0;
+  if (report.studies.size() == 1) {
+    status = show_study(report.studies[0].study, false, verbose);
+  } else {
+    if (report.comparison) fmt::print("{}", comparison_table(*report.comparison, standard_output(), sides_of_studies));
+    fmt::print("{}", said_text(with_printable_texts(said_of(report)), standard_output()));
+    const auto has_failed = [](const ReportedStudy& entry) { return any_failed(entry.study); };
+    status = std::ranges::any_of(report.studies, has_failed) ? 1 : 0;
+  }
+  fmt::print("{}", drawn.said);
+  return drawn.exit_status != 0 ? drawn.exit_status : status;
 }
 
 int draw_again(const fs::path& file, const ReportFlags& flags) {
@@ -207,11 +225,8 @@ int draw_again(const fs::path& file, const ReportFlags& flags) {
   const auto report = read_document<Report>(file);
   check_report_goes_to(out, {});
   const Drawn drawn = draw_report(report, out);
-  int status = 0;
-  for (const ReportedStudy& entry : report.studies) status = std::max(status, show_study(entry.study, false));
   show_notes(report);
-  fmt::print("{}", drawn.files);
-  return drawn.exit_status != 0 ? drawn.exit_status : status;
+  return show_report(report, drawn, flags.verbose);
 }
 
 }  // namespace
@@ -256,14 +271,8 @@ int report(const ReportFlags& flags) {
   const Report document = report_document(studies, {flags.with.begin(), flags.with.end()}, flags.published);
   if (alone) renew(studies[0], places[0], out);
   const Drawn drawn = draw_report(document, out);
-  int status = 0;
-  for (const StudyFiles& study : studies) status = std::max(status, show_study(study.study, false));
-  if (document.comparison) {
-    fmt::print("{}\n", comparison_table(*document.comparison, standard_output(), sides_of_studies));
-  }
   show_notes(document);
-  fmt::print("{}", drawn.files);
-  return drawn.exit_status != 0 ? drawn.exit_status : status;
+  return show_report(document, drawn, flags.verbose);
 }
 
 }  // namespace ablations

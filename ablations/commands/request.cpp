@@ -80,7 +80,10 @@ model::TokenStream tokens_of(const PlannedWorkload& workload) {
 }
 
 fs::path named_data(const WorkloadFlags& flags) {
-  if (!flags.data.empty()) return fs::absolute(flags.data);
+  if (!flags.data.empty()) {
+    (void)files::InputFile(flags.data);  // before anything is waited for
+    return fs::absolute(flags.data);
+  }
   const bool readable =
       fs::exists(default_text()) && (!flags.vocabulary.empty() || fs::exists(files::default_vocabulary()));
   if (!readable && fs::exists(bundled_tokens())) return bundled_tokens();
@@ -107,9 +110,8 @@ fs::path vocabulary_file(const WorkloadFlags& flags) {
 }
 
 int64_t threads_of(const WorkloadFlags& flags) {
-  if (flags.threads > 0) return flags.threads;
-  const int64_t cores = harness::this_machine().cpu.logical_cores;
-  return std::max<int64_t>(1, cores / model::ranks_of_environment().local_size);
+  const int64_t threads = threads_for(flags.threads);
+  return flags.threads > 0 ? threads : std::max<int64_t>(1, threads / model::ranks_of_environment().local_size);
 }
 
 // Flags that are given replace what a ladder, or the options of a run, had: of the step in `workload`, of their number

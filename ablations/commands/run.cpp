@@ -97,16 +97,16 @@ void print_proofs(const std::vector<Proof>& proofs, bool all) {
 
 int run(const RunFlags& flags) {
   if (flags.report_steps) harness::die_with_parent();
-  check_not_read("--record", flags.record, inputs_of(flags));
+  check_not_read("--out", flags.record, inputs_of(flags));
   const RunOptions options = run_options(flags);
   if (!flags.time_against.empty()) {
     tell_times(options, flags.time_against);
     return 0;
   }
-  check_not_read("--record", flags.record,  // a plan names them
+  check_not_read("--out", flags.record,  // a plan names them
                  {{"--data", options.data}, {"--vocab", options.vocabulary}, {"--data", options.tokens}});
   const model::Ranks ranks = options.ranks ? model::ranks_of_environment() : model::Ranks{};
-  if (!flags.record.empty() && ranks.is_first()) check_can_write("--record", flags.record);
+  if (!flags.record.empty() && ranks.is_first()) check_can_write("--out", flags.record);
   std::optional<Record> original;
   if (!flags.from.empty()) original = read_document<Record>(flags.from);
   if (original && ranks.is_first()) note_unknown_programs(*original, options.recipe.device);

@@ -1,5 +1,6 @@
 // `ladder sample`: text by trained weights.
 #include "ablations/commands/commands.h"
+#include "ablations/commands/defaults.h"
 #include "ablations/commands/prompt.h"
 #include "ablations/run/options.h"
 #include "ablations/text/style.h"
@@ -56,7 +57,7 @@ int sample(const SampleFlags& flags) {
   const std::vector<uint16_t> prompt =
       encoded_prompt("--prompt", flags.prompt, tokenizer, config.n_positions, marks_of(flags.end_of_text));
   RunOptions process;
-  process.threads = flags.threads;
+  process.threads = threads_for(flags.threads);
   prepare_process(process);
   model::GPT2 gpt2(config, config.vocabulary, /*seed=*/0, at::kCPU);
   model::load_weights(gpt2, weights);

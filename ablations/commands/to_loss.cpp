@@ -1,4 +1,6 @@
 // `ladder ablate --to-loss`: trains each rung with each seed, a process for each training, and what they show.
+#include "ablations/report/to_loss.h"
+
 #include "ablations/commands/commands.h"
 #include "ablations/commands/defaults.h"
 #include "ablations/commands/draw.h"
@@ -6,8 +8,6 @@
 #include "ablations/commands/training_request.h"
 #include "ablations/plan/ladder.h"
 #include "ablations/plan/plan.h"
-#include "ablations/report/to_loss_table.h"
-#include "ablations/report/to_loss_words.h"
 #include "ablations/report/training_report.h"
 #include "ablations/run/child.h"
 #include "ablations/run/occupy.h"
@@ -135,7 +135,7 @@ TimeToLoss planned_study(const ToLossFlags& flags) {
   study.training.environment = environment_here();
   study.training.environment.threads = study.training.settings.threads;
   study.device = trained_on(study.training);
-  return with_words(std::move(study));
+  return with_said(std::move(study));
 }
 
 std::set<model::Device> devices_trained_on(const TimeToLoss& study) {
@@ -291,7 +291,7 @@ int to_loss(const ToLossFlags& flags) {
     if (!harness::interrupted()) made = trained_by_child(study, run, out);
     if (!made) break;
     study.trainings.push_back(*std::move(made));
-    study = with_words(judged(std::move(study)));
+    study = with_said(judged(std::move(study)));
     keep(study, out);
     if (!json) say_what_came_of(study);
   }
@@ -301,9 +301,9 @@ int to_loss(const ToLossFlags& flags) {
                study.trainings.size(), study.planned(), printable(out.string()));
     return 130;
   }
-  const Drawn drawn = json ? Drawn{.exit_status = 0, .files = ""} : try_draw_to_loss(study, out);
+  const Drawn drawn = json ? Drawn{.exit_status = 0, .said = ""} : try_draw_to_loss(study, out);
   fmt::print("{}", json ? files::ascii_text(json_of(study)) + "\n" : to_loss_table(study, standard_output()));
-  if (!json) fmt::print("Files:\n{}", drawn.files);
+  if (!json) fmt::print("{}", drawn.said);
   std::fflush(stdout);
   if (drawn.exit_status != 0) fmt::print(stderr, "draw it with: ladder report {}\n", printable(out.string()));
   return all_ended_well(study) ? 0 : 1;

@@ -48,7 +48,7 @@ struct ChosenRecipe {
 FastestShown shown_here(const WorkloadFlags& flags) {
   const harness::Machine& machine = harness::this_machine();
   Environment here = environment_here();
-  here.threads = flags.threads > 0 ? flags.threads : machine.cpu.logical_cores;  // of the training, not of this moment
+  here.threads = threads_for(flags.threads);  // of the training, not of this moment
   const auto fits = [&](model::Recipe recipe) {
     recipe.deterministic |= flags.deterministic;
     const bool uses_gpu = recipe.device == model::Device::cuda;

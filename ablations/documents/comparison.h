@@ -3,7 +3,6 @@
 
 #include "ablations/documents/common.h"
 #include "ablations/documents/setting.h"
-#include "ablations/documents/words.h"
 #include "harness/stats/verdict.h"
 
 #include <array>
@@ -98,8 +97,7 @@ struct ComparedRecipe : ComparedRatio {
   double sign_test_p = 1;
   ComparedLoss loss;
   std::optional<ComparedMemory> memory;
-  std::vector<std::string> flags;      // what disturbed the runs
-  std::optional<ComparedWords> words;  // only in a gate and in a report; absent in older ones
+  std::vector<std::string> flags;  // what disturbed the runs
 
   static void fields(auto&& field) {
     ComparedRatio::fields(field);
@@ -121,7 +119,6 @@ struct ComparedRecipe : ComparedRatio {
     field("loss", &ComparedRecipe::loss);
     field("memory", &ComparedRecipe::memory);
     field("flags", &ComparedRecipe::flags);
-    field("words", &ComparedRecipe::words, None::absent);
   }
 };
 
@@ -146,7 +143,6 @@ struct Comparison {
   std::vector<std::string> warnings;  // what makes all of it doubtful
   std::vector<ComparedRecipe> entries;
   std::vector<Unmatched> unmatched;
-  std::optional<ComparisonWords> words;  // only in a gate and in a report; absent in older ones
 
   static void fields(auto&& field) {
     field("created", &Comparison::created);
@@ -159,7 +155,6 @@ struct Comparison {
     field("warnings", &Comparison::warnings);
     field("entries", &Comparison::entries);
     field("unmatched", &Comparison::unmatched);
-    field("words", &Comparison::words, None::absent);
   }
 };
 

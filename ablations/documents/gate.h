@@ -66,7 +66,7 @@ struct GateResult {
   std::vector<std::string> saved;     // files
   std::vector<std::string> added_to;  // files of baselines of the same program that have this session now, too
   std::optional<Comparison> comparison;
-  std::optional<GateWords> words;  // absent in older verdicts
+  std::optional<Said> said;  // absent in older verdicts
 
   static void fields(auto&& field) {
     field("created", &GateResult::created);
@@ -84,7 +84,7 @@ struct GateResult {
     field("saved", &GateResult::saved);
     field("added_to", &GateResult::added_to);
     field("comparison", &GateResult::comparison);
-    field("words", &GateResult::words, None::absent);
+    field("said", &GateResult::said, None::absent);
   }
 };
 

@@ -75,7 +75,7 @@ struct LearningRateSweep {
   int64_t end_steps = 1;       // of each training, those that are its end
   double margin = 0;           // nats; a smaller difference is none
   std::optional<size_t> best;  // of `rates`, that with the lowest losses at the end; none: none learns
-  TrainingWords words;
+  Said said;                   // empty in older documents
 
   static void fields(auto&& field) {
     field("device", &LearningRateSweep::device);
@@ -85,7 +85,7 @@ struct LearningRateSweep {
     field("end_steps", &LearningRateSweep::end_steps);
     field("margin", &LearningRateSweep::margin);
     field("best", &LearningRateSweep::best);
-    field("words", &LearningRateSweep::words);
+    field("said", &LearningRateSweep::said, None::defaulted);
   }
 };
 

@@ -93,7 +93,7 @@ struct ReportedStudy {
   std::optional<std::map<std::string, files::Json>> techniques;  // by optimization; absent in older reports
   std::vector<size_t> noise;                                     // those of the report's that say something of it
   std::vector<Prediction> predictions;                           // of rungs whose least work is known
-  std::optional<StudyWords> words;                               // absent in older reports
+  std::optional<StudySaid> said;                                 // absent in older reports
 
   static void fields(auto&& field) {
     field("source", &ReportedStudy::source);
@@ -103,7 +103,7 @@ struct ReportedStudy {
     field("techniques", &ReportedStudy::techniques, None::absent);
     field("noise", &ReportedStudy::noise);
     field("predictions", &ReportedStudy::predictions, None::default_absent);
-    field("words", &ReportedStudy::words, None::absent);
+    field("said", &ReportedStudy::said, None::absent);
   }
 };
 
@@ -119,10 +119,7 @@ struct Report {
   std::vector<files::Json> micro;      // what Google Benchmark measured of single operations
   std::vector<files::Json> published;  // entries of results/published.json
   std::vector<std::string> notes;      // what was left out, and why
-  // Of the charts that show more than one study, and of traces; not in older reports.
-  Findings findings;
-  std::map<std::string, Origin> origins;
-  ChartNotes chart_notes;
+  std::optional<Said> said;            // of two studies beside each other
 
   // What a schema cannot say: throws std::invalid_argument where it refers to what it does not have; `where` begins the
   // message.
@@ -138,9 +135,7 @@ struct Report {
     field("micro", &Report::micro);
     field("published", &Report::published);
     field("notes", &Report::notes);
-    field("findings", &Report::findings, None::defaulted);
-    field("origins", &Report::origins, None::default_absent);
-    field("chart_notes", &Report::chart_notes, None::default_absent);
+    field("said", &Report::said, None::absent);
   }
 };
 

@@ -211,7 +211,7 @@ struct StudyRung {
   std::vector<Proof> proofs;
   std::optional<std::vector<PeerRatio>> peers;
   std::optional<RungProfile> profile;
-  std::optional<std::string> explanation;
+  std::optional<std::string> explanation, changed;  // against the rung below; the names of operations behind it
 
   [[nodiscard]] bool is_measured() const { return status == RungStatus::measured; }
 
@@ -249,6 +249,7 @@ struct StudyRung {
     field("peers", &StudyRung::peers, None::absent);
     field("profile", &StudyRung::profile, None::absent);
     field("explanation", &StudyRung::explanation, None::absent);
+    field("changed", &StudyRung::changed, None::absent);
   }
 };
 
@@ -337,9 +338,8 @@ struct Study {
   NamedDevice device;
   Statistics statistics;
   std::optional<Headline> headline;
-  std::optional<std::vector<std::string>> notes;  // absent in older studies, as attribution is
   std::vector<StudyRung> rungs;
-  std::optional<std::vector<Worth>> attribution;
+  std::optional<std::vector<Worth>> attribution;  // absent in older studies
   std::vector<StudyRun> runs;
   std::vector<std::string> warnings;
   Environment environment;
@@ -363,7 +363,6 @@ struct Study {
     field("device", &Study::device);
     field("statistics", &Study::statistics);
     field("headline", &Study::headline);
-    field("notes", &Study::notes, None::absent);
     field("rungs", &Study::rungs);
     field("attribution", &Study::attribution, None::absent);
     field("runs", &Study::runs);

@@ -122,7 +122,7 @@ struct TimeToLoss {
 
   // What follows from them.
   size_t reference = 0;  // the rung that the others are compared with: the first that is trained
-  TrainingWords words;
+  Said said;             // empty in older documents
 
   // How many trainings there are in all.
   [[nodiscard]] int64_t planned() const;
@@ -140,7 +140,7 @@ struct TimeToLoss {
     field("rungs", &TimeToLoss::rungs);
     field("trainings", &TimeToLoss::trainings);
     field("reference", &TimeToLoss::reference);
-    field("words", &TimeToLoss::words);
+    field("said", &TimeToLoss::said, None::defaulted);
   }
 };
 

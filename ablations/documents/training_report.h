@@ -63,7 +63,7 @@ struct TrainingReport {
   int64_t steps = 1;  // that were taken
   std::vector<TrainingStretch> stretches;
   std::vector<SampleAfter> samples;  // few of them
-  TrainingWords words;
+  Said said;                         // empty in older documents
 
   static void fields(auto&& field) {
     field("source", &TrainingReport::source);
@@ -72,7 +72,7 @@ struct TrainingReport {
     field("steps", &TrainingReport::steps);
     field("stretches", &TrainingReport::stretches);
     field("samples", &TrainingReport::samples);
-    field("words", &TrainingReport::words);
+    field("said", &TrainingReport::said, None::defaulted);
   }
 };
 

@@ -222,8 +222,7 @@ Comparison compare_sides(const Side& base, const Side& head, const CompareOption
       .forced = differing,
       .warnings = {},
       .entries = {},
-      .unmatched = {},
-      .words = {}};
+      .unmatched = {}};
   for (const auto& [a, b] : matched.matches) comparison.entries.push_back(compare_samples(*a, *b, options));
   const auto is_by_sessions = [](const ComparedRecipe& entry) { return entry.sessions.has_value(); };
   if (!options.interleaved && !std::ranges::all_of(comparison.entries, is_by_sessions)) {

@@ -167,18 +167,18 @@ void warn(const Plan& plan, const Measurements& measured, const ComparedRecipe& 
         "of the program; it needs {}: run ladder gate --save with the baseline's own program on other days",
         label, base->sessions.size(), base->sessions.size() == 1 ? "" : "s", harness::sessions_to_judge_by));
   }
-  const bool differs = entry.verdict == harness::Verdict::regression || entry.verdict == harness::Verdict::improvement;
-  if (base != nullptr && head != nullptr && differs && is_same_program(base->records.front(), head->records.front())) {
-    warnings.push_back(fmt::format("{}: base and head are the same program, by commit and file", label));
+  if (base != nullptr && head != nullptr && is_side_by_side(plan) && !plan.gate->calibrates &&
+      is_same_program(base->records.front(), head->records.front())) {
+    warnings.push_back(fmt::format("{}: base and head are the same program: this measures noise", label));
   }
   if (noise && noise->floor > plan.gate->min_effect) {
     const bool of_sessions = noise->source == NoiseSource::sessions;
     const char* const units = of_sessions ? "sessions" : "pairs";
-    warnings.push_back(fmt::format(
-        "{}: the least effect of {:g} % is below the noise floor of {} {} here, {:.1f} %{}: take more {} or a larger "
-        "effect, or the gate finds less and is inconclusive more often",
-        label, 100 * plan.gate->min_effect, of_sessions ? *entry.sessions : entry.pairs, units, 100 * noise->floor,
-        of_sessions ? "" : " (" + name_of(noise->source) + ")", units));
+    warnings.push_back(
+        fmt::format("{}: these {} {} can show changes above {:.1f} % only; you asked for {:g} %: quiet the machine, or "
+                    "take more {}",
+                    label, of_sessions ? *entry.sessions : entry.pairs, units, 100 * noise->floor,
+                    100 * plan.gate->min_effect, units));
   }
   if (!entry.loss.compared) {
     warnings.push_back(fmt::format("{}: {}", label, entry.loss.message));
@@ -193,19 +193,23 @@ void warn(const Plan& plan, const Measurements& measured, const ComparedRecipe& 
 
 // Whatever the verdict: what is stored of disturbed runs says so, too.
 void warn_of_disturbed(const Measurements& measured, std::vector<std::string>& warnings) {
+  size_t disturbed = 0, runs = 0;
+  std::string first;
   for (const Side* side : {&measured.base, &measured.head}) {
     for (const Sample& sample : side->samples) {
-      size_t runs = 0;
-      std::string first;
+      runs += sample.records.size();
       for (const Record& record : sample.records) {
         if (!record.is_disturbed()) continue;
-        if (++runs == 1) first = fmt::format("{} {}", record.id, record.flags->front());
+        if (++disturbed == 1) {
+          first = fmt::format("{} {} {}; {}", side == &measured.base ? "base" : "head", record.id,
+                              record.flags->front(), remedy_for(*record.flags));
+        }
       }
-      if (runs == 0) continue;
-      warnings.push_back(fmt::format("{}: {} of {} runs {} disturbed: {} {}", sample.label, runs, sample.records.size(),
-                                     runs == 1 ? "was" : "were", side == &measured.base ? "base" : "head", first));
     }
   }
+  if (disturbed == 0) return;
+  warnings.push_back(
+      fmt::format("{} of {} runs {} disturbed: {}", disturbed, runs, disturbed == 1 ? "was" : "were", first));
 }
 
 // The stored baseline that says something of a sample.
@@ -268,14 +272,14 @@ std::vector<KeptFile> floors_to_keep(const Plan& plan, const fs::path& folder, c
   return files;
 }
 
-// What is said so far: a verdict with its reasons, or none yet.
-struct Said {
+// A verdict with its reasons before anything is compared, or none yet.
+struct EarlyVerdict {
   std::optional<GateOutcome> verdict;
   std::vector<std::string> reasons;
 };
 
 // Whether there is anything to compare. Against a baseline, `measured` gets it for its base.
-Said said_before_comparing(const Plan& plan, Measurements& measured) {
+EarlyVerdict said_before_comparing(const Plan& plan, Measurements& measured) {
   if (!measured.base_faults.empty()) return {GateOutcome::unfit, {"base " + measured.base_faults.front()}};
   if (!measured.head_faults.empty()) {
     return {plan.gate->calibrates ? GateOutcome::unfit : GateOutcome::failed, {"head " + measured.head_faults.front()}};
@@ -298,7 +302,7 @@ Said said_before_comparing(const Plan& plan, Measurements& measured) {
 }
 
 // What a calibration makes of a verdict.
-Said said_of_itself(Said said) {
+EarlyVerdict said_of_itself(EarlyVerdict said) {
   if (said.verdict == GateOutcome::unfit) return said;
   if (said.verdict != GateOutcome::regression && said.verdict != GateOutcome::improvement)
     return {GateOutcome::calibrated, {}};
@@ -319,7 +323,7 @@ Judgement gate_verdict(const Plan& plan, const fs::path& folder, int64_t pairs, 
   result.pairs = pairs;
   result.topped_up = topped_up;
   result.min_effect = plan.gate->min_effect;
-  Said said = said_before_comparing(plan, measured);
+  EarlyVerdict said = said_before_comparing(plan, measured);
   if (!said.verdict) {
     result.comparison = compare_sides(measured.base, measured.head,
                                       {.min_effect = plan.gate->min_effect,

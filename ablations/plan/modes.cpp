@@ -3,6 +3,7 @@
 #include "ablations/plan/peer.h"
 #include "ablations/techniques/techniques.h"
 #include "ablations/text/list.h"
+#include "files/nearest.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -277,7 +278,10 @@ std::vector<std::string> mode_names() { return {Names<Mode>::list.begin(), Names
 Mode mode_of(const std::string& name, const std::string& where) {
   const auto& modes = Names<Mode>::list;
   const auto found = std::ranges::find(modes, name);
-  if (found == modes.end()) refuse(fmt::format("{} must be one of {}, got {}", where, fmt::join(modes, ", "), name));
+  if (found == modes.end()) {
+    refuse(files::or_nearest(fmt::format("{} must be one of {}, got {}", where, fmt::join(modes, ", "), name), name,
+                             mode_names()));
+  }
   return static_cast<Mode>(found - modes.begin());
 }
 

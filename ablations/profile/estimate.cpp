@@ -126,7 +126,7 @@ std::string hopeless(const Plan& plan, const Estimate& estimate, double memory) 
                        gib_text(estimate.bytes[i]), gib_text(memory), fitting_text(fitting));
   }
   if (const size_t i = largest(estimate.steps_s); estimate.steps_s[i] > plan.run_limit_s) {
-    return fmt::format("a run of {} would take about {}, but --limit stops it after {:.0f} s", called(plan, i),
+    return fmt::format("a run of {} would take about {}, but --limit-s stops it after {:.0f} s", called(plan, i),
                        duration_text(estimate.run_s[i]), plan.run_limit_s);
   }
   return "";

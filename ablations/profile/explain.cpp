@@ -70,22 +70,16 @@ void visit_pairs(const std::map<std::string, StepTime>& before, const std::map<s
   }
 }
 
-std::string arrow(const std::string& before, const std::string& after) { return before + " -> " + after; }
-
 // A count: "1,412", "3".
 std::string whole(auto count) {
   const auto value = static_cast<double>(count);
   return value < 99.5 ? fmt::format("{:.0f}", value) : number(std::round(value));
 }
 
-StepTime work_of(const TraceSummary& summary) {
-  return {.ms = summary.busy_ms, .min_ms = summary.least_busy_ms, .max_ms = summary.most_busy_ms};
-}
-
 // NaN: not known.
 double idle_percent(const TraceSummary& summary) { return 100 - busy_of(summary).percent.value_or(std::nan("")); }
 
-// "softmax_warp_forward (12, 9.31 ms)", the longest first, at most three.
+// "softmax_warp_forward (12x, 9.31 ms)", the longest first, at most three.
 std::string listed(const std::vector<Explanation::Name>& names, Change change, double least_ms) {
   std::vector<std::string> items;
   size_t left_out = 0;
@@ -97,31 +91,29 @@ std::string listed(const std::vector<Explanation::Name>& names, Change change, d
       ++left_out;
       continue;
     }
-    items.push_back(
-        fmt::format("{} ({}x, {} ms)", name.name, whole(less ? name.before_count : name.after_count), number(ms)));
+    items.push_back(fmt::format("{} ({}x, {} ms)", shortened(name.name, 40),
+                                whole(less ? name.before_count : name.after_count), number(ms)));
   }
   if (items.empty()) return "";
-  return fmt::format("{} {}{}", name_of(change), fmt::join(items, ", "),
+  return fmt::format("{}: {}{}", name_of(change), fmt::join(items, ", "),
                      left_out > 0 ? fmt::format(" and {} smaller", left_out) : "");
 }
 
-// The work and the phases that took clearly more or less time, by at least this.
-std::vector<std::string> slower_and_faster(const Explanation& explanation, const TraceSummary& a, const TraceSummary& b,
-                                           double least_ms) {
-  std::vector<std::string> clauses, phases;
-  const StepTime work_a = work_of(a), work_b = work_of(b);
-  if (std::abs(work_a.ms - work_b.ms) < least_ms || overlap(work_a, work_b)) {
-    clauses.push_back(fmt::format("no clear change of the work ({} ms)", number(work_b.ms)));
-  } else {
-    clauses.push_back(fmt::format("work {} ms", arrow(number(work_a.ms), number(work_b.ms))));
+std::string with_sign(double ms) { return fmt::format("{}{} ms", ms < 0 ? "\u2212" : "+", number(std::abs(ms))); }
+
+// "matrix products −212 ms": the kinds of operations that took clearly more or less time, the largest change first.
+std::vector<std::string> changed_kinds(const Explanation& explanation, double least_ms) {
+  std::map<std::string, double> by_kind;
+  for (const Explanation::Name& name : explanation.names) {
+    if (name.change != Change::unclear) by_kind[operation_kind(name.name)] += name.after_ms - name.before_ms;
   }
-  for (const Explanation::Phase& phase : explanation.phases) {
-    const double difference = phase.after_ms - phase.before_ms;
-    if (phase.phase.empty() || !phase.clear || std::abs(difference) < least_ms) continue;
-    phases.push_back(fmt::format("{} {}{} ms", phase.phase, difference < 0 ? "-" : "+", number(std::abs(difference))));
-  }
-  if (!phases.empty()) clauses.push_back(fmt::format("{}", fmt::join(phases, ", ")));
-  return clauses;
+  std::vector<std::pair<std::string, double>> kinds(by_kind.begin(), by_kind.end());
+  std::erase_if(kinds, [&](const auto& kind) { return std::abs(kind.second) < least_ms; });
+  std::ranges::stable_sort(kinds, std::greater(), [](const auto& kind) { return std::abs(kind.second); });
+  if (kinds.size() > 4) kinds.resize(4);
+  std::vector<std::string> words;
+  for (const auto& [kind, ms] : kinds) words.push_back(fmt::format("{} {}", kind, with_sign(ms)));
+  return words;
 }
 
 double launches(const TraceSummary& summary) {
@@ -129,28 +121,44 @@ double launches(const TraceSummary& summary) {
          static_cast<double>(summary.graph_launches.value_or(0));
 }
 
-// If the step did not clearly change, only what ran is reported: a changed time would look like a cause.
-std::string paragraph(const Explanation& explanation, const TraceSummary& a, const TraceSummary& b, bool step_changed) {
+// If the step did not clearly change, only counts are reported: a changed time would look like a cause.
+std::string sentence(const Explanation& explanation, const TraceSummary& a, const TraceSummary& b, bool step_changed) {
   const double least = worth_telling * a.wall_ms;
-  std::vector<std::string> clauses{step_changed ? fmt::format("step {} ms", arrow(number(a.wall_ms), number(b.wall_ms)))
-                                                : "no clear change of the step"};
+  std::vector<std::string> clauses;
+  if (!step_changed) clauses.emplace_back("no clear change of the step");
+  if (step_changed) {
+    const std::vector<std::string> kinds = changed_kinds(explanation, least);
+    if (!kinds.empty()) clauses.push_back(fmt::format("{}", fmt::join(kinds, ", ")));
+    std::vector<std::string> phases;
+    for (const Explanation::Phase& phase : explanation.phases) {
+      const double difference = phase.after_ms - phase.before_ms;
+      if (phase.phase.empty() || !phase.clear || std::abs(difference) < least) continue;
+      phases.push_back(fmt::format("{} {}", phase.phase, with_sign(difference)));
+    }
+    if (!phases.empty()) clauses.push_back(fmt::format("by phase: {}", fmt::join(phases, ", ")));
+  }
   if (launches(a) != launches(b)) {
     clauses.push_back(fmt::format("{} launches became {}", whole(launches(a)), whole(launches(b))));
   }
   if (a.on_gpu() && step_changed && std::abs(idle_percent(a) - idle_percent(b)) >= 1) {
-    clauses.push_back(fmt::format("idle {:.0f} % -> {:.0f} %", idle_percent(a), idle_percent(b)));
+    clauses.push_back(fmt::format("idle {:.0f} % became {:.0f} %", idle_percent(a), idle_percent(b)));
   }
   const auto& [what, before, after] =
       a.on_gpu() ? std::tuple("kernels", a.kernels, b.kernels) : std::tuple("operations", a.operations, b.operations);
   if (before != after) clauses.push_back(fmt::format("{} {} became {}", whole(before), what, whole(after)));
+  if (clauses.empty()) clauses.emplace_back("no kind of operation clearly changed");
+  return capitalized(fmt::format("{}", fmt::join(clauses, "; "))) + ".";
+}
+
+// The names behind it.
+std::string names_in(const Explanation& explanation, double least_ms, bool step_changed) {
   std::vector<Change> changes{Change::went, Change::came};
   if (step_changed) changes.insert(changes.end(), {Change::shrank, Change::grew});
+  std::vector<std::string> parts;
   for (const Change change : changes) {
-    const std::string text = listed(explanation.names, change, least);
-    if (!text.empty()) clauses.push_back(text);
+    if (std::string text = listed(explanation.names, change, least_ms); !text.empty()) parts.push_back(std::move(text));
   }
-  if (step_changed) std::ranges::move(slower_and_faster(explanation, a, b, least), std::back_inserter(clauses));
-  return fmt::format("{}: {}.", explanation.after, fmt::join(clauses, "; "));
+  return capitalized(fmt::format("{}", fmt::join(parts, "; "))) + (parts.empty() ? "" : ".");
 }
 
 // Empty where neither trace was disturbed.
@@ -210,8 +218,7 @@ Explanation explain(const TraceDocument& before, const TraceDocument& after, boo
   check_same("device", json_of(before.device), json_of(after.device));
   check_same("workload", json_of(before.workload), json_of(after.workload));
   const TraceSummary &a = before.summary, &b = after.summary;
-  Explanation explanation{
-      .before = before.title, .after = after.title, .totals = totals_of(before, after), .words = {}};
+  Explanation explanation{.before = before.title, .after = after.title, .totals = totals_of(before, after)};
   visit_pairs(by_phase(a), by_phase(b), [&](const std::string& phase, const StepTime& x, const StepTime& y) {
     explanation.phases.push_back({.phase = phase, .before_ms = x.ms, .after_ms = y.ms, .clear = !overlap(x, y)});
   });
@@ -225,7 +232,8 @@ Explanation explain(const TraceDocument& before, const TraceDocument& after, boo
   });
   std::ranges::stable_sort(explanation.names, std::greater(),
                            [](const Explanation::Name& name) { return std::abs(name.after_ms - name.before_ms); });
-  explanation.words = paragraph(explanation, a, b, step_changed) + disturbances(before, after);
+  explanation.words = sentence(explanation, a, b, step_changed) + disturbances(before, after);
+  explanation.changed = names_in(explanation, worth_telling * a.wall_ms, step_changed);
   return explanation;
 }
 
@@ -257,8 +265,9 @@ Json to_json(const Explanation& explanation) {
 }
 
 std::string explanation_table(const Explanation& explanation) {
-  const std::string line = std::string(columns, '-') + "\n";
-  std::string text = fmt::format("\n{}\n", wrapped(printable(explanation.words)));
+  const std::string line = std::string(columns(), '-') + "\n";
+  std::string text =
+      fmt::format("\n{}{}\n", wrapped(printable(explanation.words)), explanation.changed.empty() ? "" : wrapped(printable(explanation.changed)));
   text += fmt::format("{:<30} {:>15} {:>15}\n", "in a step", shortened(printable(explanation.before), 15),
                       shortened(printable(explanation.after), 15)) +
           line;
@@ -304,7 +313,8 @@ std::string trace_table(const TraceDocument& trace) {
   // What was traced, of the step that was traced: on a CPU tracing makes both longer.
   const double all = gpu ? summary.wall_ms : summary.traced_wall_ms;
   const auto table = [&](const char* title, const Rows& rows, size_t most) {
-    text += "\n" + fmt::format("{:<50} {:>8} {:>10} {:>9}\n{}\n", title, "count", "ms", "%", std::string(columns, '-'));
+    text +=
+        "\n" + fmt::format("{:<50} {:>8} {:>10} {:>9}\n{}\n", title, "count", "ms", "%", std::string(columns(), '-'));
     for (size_t i = 0; i < std::min(most, rows.size()); ++i) {
       const auto& [name, time] = rows[i];
       text += fmt::format("{:<50} {:>8} {:>10} {:>9.1f}\n", shortened(printable(name), 50), whole(time.count),

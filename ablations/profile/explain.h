@@ -1,5 +1,5 @@
 // Explains what changed between two traced recipes: which kernels (on a CPU: operations) went, came, shrank and grew,
-// launches, busy and idle time, memory; as numbers and as one paragraph.
+// launches, busy and idle time, memory; as numbers and as a sentence.
 #pragma once
 
 #include "ablations/documents/enums.h"
@@ -48,7 +48,8 @@ struct Explanation {
   std::vector<Total> totals;
   std::vector<Phase> phases;
   std::vector<Name> names;  // what changed most first
-  std::string words;
+  std::string words;        // by kinds of operations: "Matrix products −212 ms; ..."
+  std::string changed;      // the names behind it; may be empty
 };
 
 // Throws std::invalid_argument if the two cannot be compared: other devices, models or sizes. A time is reported as
@@ -58,7 +59,7 @@ Explanation explain(const TraceDocument& before, const TraceDocument& after, boo
 
 files::Json to_json(const Explanation& explanation);
 
-// The same for a terminal, at most 80 columns wide.
+// The same for a terminal.
 std::string explanation_table(const Explanation& explanation);
 
 // One trace for a terminal: totals, phases, parts, the names that took longest.

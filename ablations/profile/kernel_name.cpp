@@ -6,6 +6,7 @@
 #include <array>
 #include <cctype>
 #include <string_view>
+#include <utility>
 
 namespace ablations {
 
@@ -63,6 +64,45 @@ std::string kernel_label(const std::string& name) {
   constexpr std::string_view suffix = "_kernel";  // said by the operation
   if (plain.ends_with(suffix)) plain.resize(plain.size() - suffix.size());
   return plain + "<" + std::string(operation) + ">";
+}
+
+std::string operation_kind(const std::string& label) {
+  static constexpr std::pair<std::string_view, const char*> kinds[] = {{"multi_tensor", "optimizer"},
+                                                                       {"adam", "optimizer"},
+                                                                       {"foreach", "optimizer"},
+                                                                       {"sdpa", "attention"},
+                                                                       {"flash", "attention"},
+                                                                       {"fmha", "attention"},
+                                                                       {"attention", "attention"},
+                                                                       {"layer_norm", "LayerNorm"},
+                                                                       {"layernorm", "LayerNorm"},
+                                                                       {"gammabeta", "LayerNorm"},
+                                                                       {"add_norm", "LayerNorm"},
+                                                                       {"cross_entropy", "loss"},
+                                                                       {"nll_loss", "loss"},
+                                                                       {"softmax", "softmax"},
+                                                                       {"gemm", "matrix products"},
+                                                                       {"nvjet", "matrix products"},
+                                                                       {"cutlass", "matrix products"},
+                                                                       {"splitk", "matrix products"},
+                                                                       {"mm", "matrix products"},
+                                                                       {"linear", "matrix products"},
+                                                                       {"products", "matrix products"},
+                                                                       {"gelu", "GELU"},
+                                                                       {"embedding", "embedding"},
+                                                                       {"copy", "copies and casts"},
+                                                                       {"memcpy", "copies and casts"},
+                                                                       {"aten::_to", "copies and casts"},
+                                                                       {"mask", "masks"},
+                                                                       {"where", "masks"},
+                                                                       {"sum", "sums"},
+                                                                       {"reduce", "sums"}};
+  std::string lower = label;
+  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  for (const auto& [part, kind] : kinds) {
+    if (lower.find(part) != std::string::npos) return kind;
+  }
+  return "elementwise operations";
 }
 
 }  // namespace ablations

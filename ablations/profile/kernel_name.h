@@ -10,4 +10,7 @@ namespace ablations {
 // Takes demangled names; those that are no function's (an operation, a copy) stay as they are.
 std::string kernel_label(const std::string& name);
 
+// What kind of operation a name's label is: "matrix products", "attention", "copies and casts".
+std::string operation_kind(const std::string& label);
+
 }  // namespace ablations

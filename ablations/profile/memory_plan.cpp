@@ -85,7 +85,7 @@ std::string parts_text(const MemoryPlan& plan) {
   const RunOptions& step = plan.step;
   const model::Moment peak = plan.memory.peak();
   const std::string micro_steps = step.accumulation > 1 ? fmt::format(", {} micro-steps", step.accumulation) : "";
-  const std::string rule = std::string(columns, '-') + "\n";
+  const std::string rule = std::string(columns(), '-') + "\n";
   std::string text =
       wrapped(fmt::format("{}, B={} T={}{}, on a {}: about {:.2f} GiB, {}", step.model, step.B, step.T, micro_steps,
                           on_gpu(plan) ? "GPU" : "CPU", gib(plan.memory.total()), in_words(peak))) +

@@ -151,7 +151,7 @@ std::optional<Limits> limits_from_data_sheet(const model::Recipe& recipe, const 
 }
 
 std::string roofline_table(const Roofline& roofline) {
-  const std::string line = std::string(columns, '-') + "\n";
+  const std::string line = std::string(columns(), '-') + "\n";
   std::string text = fmt::format("Limits: {}, {} GB/s\n{:.80}\n", flops_text(roofline.limits.flops_per_s),
                                  number(roofline.limits.bytes_per_s / 1e9), roofline.limits.source);
   text += fmt::format(row_format, "phase", "part", "ms/step", "at limit", "bound by", "distance", "ms above");

@@ -50,7 +50,7 @@ std::string told(const std::string& text) { return wrapped("  " + text, "    ");
 
 std::string history_table(const History& as_written, const Look& look) {
   const History history = with_printable_texts(as_written);
-  const std::string rule = look.painted(Style::faint, std::string(columns, '-') + "\n");
+  const std::string rule = look.painted(Style::faint, std::string(columns(), '-') + "\n");
   std::string text;
   std::string slug;
   for (const DescribedSeries& series : history.series) {

@@ -2,9 +2,10 @@
 
 #include "ablations/documents/gate.h"
 #include "ablations/gate/compare.h"
+#include "ablations/profile/roofline.h"
 #include "ablations/report/predictions.h"
+#include "ablations/report/sentences.h"
 #include "ablations/report/techniques_page.h"
-#include "ablations/report/unusable.h"
 #include "ablations/run/setting.h"
 #include "ablations/study/guard.h"
 #include "ablations/study/measured.h"
@@ -279,6 +280,14 @@ Report report_document(const std::vector<StudyFiles>& studies, const std::vector
     if (std::ranges::none_of(files_beside, is_it)) files_beside.push_back(file);
   }
   for (const fs::path& file : files_beside) add_file(file, report);
+  for (TraceDocument& trace : report.traces) {
+    if (!trace.roofline || !trace.roofline->limits.refuted.empty())
+      continue;  // then the data sheet's limits stand there
+    const std::string refutation = refutation_of(*trace.roofline);
+    if (refutation.empty()) continue;
+    report.notes.push_back(fmt::format("the roofline of {} is not drawn: {}", trace.title, refutation));
+    trace.roofline.reset();
+  }
   match_noise(report);
   note_other_machines(report);
   for (ReportedStudy& entry : report.studies) entry.predictions = predictions_of(entry.study, report.traces);

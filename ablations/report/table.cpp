@@ -1,7 +1,7 @@
 #include "ablations/report/table.h"
 
+#include "ablations/report/remarks.h"
 #include "ablations/report/sentences.h"
-#include "ablations/report/unusable.h"
 #include "ablations/text/figures.h"
 #include "ablations/text/text.h"
 #include "files/printable.h"
@@ -99,7 +99,7 @@ std::string with_interval(const Look& look, const std::string& alone, const Show
   return look.painted(Style::strong, cell, cell.find_first_not_of(' '), alone.size());
 }
 
-std::string rule(const Look& look) { return look.painted(Style::faint, std::string(columns, '-') + "\n"); }
+std::string rule(const Look& look) { return look.painted(Style::faint, std::string(columns(), '-') + "\n"); }
 
 std::string headed(const Look& look, const std::string& line) { return look.painted(Style::faint, line) + rule(look); }
 
@@ -147,6 +147,12 @@ Layout layout_of(const Study& study) {
                 .so_far = study.mode == Mode::cumulative ? "so far [95 %]"
                           : compared                     ? "vs first [95 %]"
                                                          : ""};
+  layout.label += columns() > 80 ? (columns() - 80) / 2 : 0;
+  layout.bar += columns() > 80 ? columns() - 80 - (columns() - 80) / 2 : 0;
+  if (columns() < 80) {  // no bar, and a short label
+    layout.label -= 80 - columns() - std::min<size_t>(80 - columns(), layout.bar);
+    layout.bar -= std::min<size_t>(80 - columns(), layout.bar);
+  }
   if (layout.step.empty()) layout.label += step_width + 1;
   if (layout.so_far.empty()) layout.bar += ratio_width + 1;
   return layout;
@@ -163,6 +169,21 @@ double slowest_ms(const Study& study) {
 // Whether ratios are against this rung, which took the place of the planned reference.
 bool took_its_place(const Study& study, const StudyRung& rung) {
   return study.headline && study.headline->planned && study.headline->first == rung.index;
+}
+
+// It was to have no number: nothing failed.
+bool is_left_out(const StudyRung& rung) {
+  return rung.status == RungStatus::not_applicable || rung.status == RungStatus::not_measured;
+}
+
+// Below the table: the rungs that were to have no number, and why.
+std::string left_out_line(const Study& study, const Look& look) {
+  std::string names;
+  for (const StudyRung& rung : study.rungs) {
+    if (rung.peer || !is_left_out(rung)) continue;
+    names += fmt::format("{}{} ({})", names.empty() ? "" : "; ", rung.title, shortened(why_no_number(rung), 140));
+  }
+  return names.empty() ? "" : look.painted(Style::faint, wrapped("Left out: " + names + "."));
 }
 
 std::string rung_rows(const Study& study, const Look& look) {
@@ -182,7 +203,7 @@ std::string rung_rows(const Study& study, const Look& look) {
                                       fmt::format("{:>{}}", layout.step, step_width),
                                       fmt::format("{:>{}}", layout.so_far, ratio_width), "tok/s", "GiB"));
   for (const StudyRung& rung : study.rungs) {
-    if (rung.peer) continue;
+    if (rung.peer || is_left_out(rung)) continue;
     const std::string title = shortened(label(study, rung), layout.label);
     if (!rung.ms_per_step) {
       text += status_line(look, title, layout.label, rung);
@@ -201,7 +222,7 @@ std::string rung_rows(const Study& study, const Look& look) {
     text += below;
     if (!rung.is_measured()) text += status_line(look, "", layout.label, rung);
   }
-  return text + rule(look);
+  return text + rule(look) + left_out_line(study, look);
 }
 
 // As brief, but what is below a hundredth stays a decimal number.
@@ -232,7 +253,7 @@ std::string batch_rows(const Study& study, const Look& look) {
         or_dash(batches.bytes_read), or_dash(batches.storage_bytes), or_dash(batches.major_faults),
         batches.resident_bytes ? rate(static_cast<double>(*batches.resident_bytes)) : "-", cached(batches));
   }
-  return text + rule(look) + wrapped(batch_words(study));
+  return text + rule(look);
 }
 
 std::string peer_rows(const Study& study, const Look& look) {
@@ -290,17 +311,6 @@ std::string worth_rows(const Study& study, const Look& look) {
   return text + rule(look);
 }
 
-std::string sizes(const Study& study) {
-  const Workload& workload = study.workload;
-  std::string text = workload.model;
-  if (study.swept != Swept::batch) text += fmt::format(", B={}", workload.B);
-  if (study.swept != Swept::context) text += fmt::format(" T={}", workload.T);
-  if (study.swept != Swept::accumulation && workload.accumulation != 1) {
-    text += fmt::format(" x {} micro-steps", workload.accumulation);
-  }
-  return text;
-}
-
 // Whether one of the ratios that the tables mark is such; `so_far`: those beside their intervals, too.
 bool has_ratio(const Study& study, bool (*is_such)(const Shown&), bool so_far) {
   const Layout layout = layout_of(study);
@@ -323,80 +333,32 @@ std::string names_line(const Study& study) {
   return names.empty() ? "" : wrapped("Names for --rung and --diff, in this order: " + names + ".");
 }
 
-// What the study comes to: the rung that it leads with against its reference, both by name. Empty without a headline.
-std::string headline_line(const Study& study) {
-  const std::optional<Lead> lead = lead_of(study);
-  if (!lead) return "";
-  const Ratio& speedup = *lead->speedup;
-  const std::string &name = lead->rung->title, &reference = lead->reference->title;
-  const std::string shown = ratio(speedup) + " " + interval(speedup);
-  switch (direction_of(speedup)) {
-    case Direction::unknown:
-      return fmt::format("{} from \"{}\" to \"{}\", without an interval.", ratio(speedup), reference, name);
-    case Direction::unclear:
-      return fmt::format("No clear change from \"{}\" to \"{}\": {}.", reference, name, shown);
-    case Direction::slower:
-      return fmt::format("Slower: \"{}\" has {} the speed of \"{}\".", name, shown, reference);
-    case Direction::faster:
-      break;
-  }
-  return fmt::format("{} faster than \"{}\" at \"{}\".", shown, reference, name);
-}
-
-// Before the headline; empty where the last rung is not slower.
-std::string slower_than_peer_line(const Study& study) {
-  const std::optional<FasterPeer> faster = faster_peer_of(study);
-  if (!faster) return "";
-  return fmt::format("Slower than {}: \"{}\" has {} {} its speed.", faster->peer->title, faster->own->title,
-                     ratio(*faster->ratio), interval(*faster->ratio));
-}
-
-// Of the last rung that has one; the table has no room for a column.
-std::string mfu_line(const Study& study) {
-  std::string line;
-  for (const StudyRung& rung : study.rungs) {
-    const Mfu mfu = rung.mfu.value_or(std::nullopt).value_or(Mfu{});
-    if (rung.peer || !mfu.value) continue;
-    line = fmt::format("MFU of \"{}\": {:.1f} % of {} TFLOP/s ({}); {}.", label(study, rung), 100 * *mfu.value,
-                       number(*mfu.peak_flops / 1e12), *mfu.peak_source, mfu.formula);
-  }
-  return line.empty() ? "" : wrapped(line);
-}
-
 }  // namespace
 
-std::string study_table(const Study& as_written, const Look& look) {
+std::string study_table(const Study& as_written, const Look& look, bool verbose) {
   const Study study = without_claims(with_printable_texts(as_written));
-  const std::string mode = study.mode == Mode::cumulative ? "" : fmt::format(" ({})", name_of(study.mode));
-  std::string text = "\n" + look.painted(Style::strong, wrapped(study.ladder.title + mode));
-  text += wrapped(fmt::format("{}, {}", sizes(study), study.device.name));
-  for (const std::string& remark : remarks_of(study)) text += wrapped(remark);
-  text += "\n" + rung_rows(study, look);
-  if (const std::string unusable = unusable_words(study); !unusable.empty()) {
-    text += look.painted(Style::bad, wrapped(unusable + ". " + remedy_words(study)));
-  } else {
-    for (const std::string& line : {slower_than_peer_line(study), headline_line(study)}) {
-      if (!line.empty()) text += look.painted(Style::strong, wrapped(line));
-    }
-  }
-  for (const std::string& note : study.notes.value_or(std::vector<std::string>{})) text += wrapped(note);
+  const Said said = said_of(study);
+  std::string text = "\n" + rung_rows(study, look);
   text += batch_rows(study, look) + worth_rows(study, look) + peer_rows(study, look);
-  for (const StudyRung& rung : study.rungs) {
-    if (rung.explanation) text += wrapped(*rung.explanation, "  ");
+  std::string marks;
+  if (has_ratio(study, is_unclear, false)) marks += "~ no clear change   ";
+  if (has_ratio(study, has_no_interval, true)) marks += "? one run, no interval   ";
+  if (std::ranges::any_of(study.rungs, is_disturbed)) marks += "! disturbed runs";
+  if (!marks.empty()) text += look.painted(Style::faint, wrapped(marks));
+  if (verbose) {
+    for (const StudyRung& rung : study.rungs) {
+      if (rung.explanation) text += wrapped(ascii_words(*rung.explanation), "  ");
+    }
+    text += wrapped(fmt::format("{}{} timed steps each after {} of warm-up; {}; {}.",
+                                study.plan.least_window_s > 0 ? "at least " : "", study.plan.timed_steps,
+                                study.plan.warmup_steps, study.statistics.center, study.statistics.interval));
+    if (study.statistics.attribution) text += wrapped(fmt::format("Worth: {}.", *study.statistics.attribution));
+    text += names_line(study);
+    for (const Remark& remark : said.remarks) text += wrapped(remark.text);
   }
-  text += wrapped(fmt::format("{} of {} runs, {}{} timed steps each after {} of warm-up; {}; {}.", study.plan.runs_ok,
-                              study.plan.runs_planned, study.plan.least_window_s > 0 ? "at least " : "",
-                              study.plan.timed_steps, study.plan.warmup_steps, study.statistics.center,
-                              study.statistics.interval));
-  if (study.statistics.attribution) text += wrapped(fmt::format("Worth: {}.", *study.statistics.attribution));
-  if (has_ratio(study, is_unclear, false)) text += "~ no clear change: the interval includes 1.00x.\n";
-  if (has_ratio(study, has_no_interval, true)) text += "? no interval from a single run: it may be no change.\n";
-  if (std::ranges::any_of(study.rungs, is_disturbed)) {
-    text += look.painted(Style::caution, "! marks rungs with disturbed runs.\n");
-  }
-  text += mfu_line(study) + names_line(study);
-  for (const std::string& warning : study.warnings) text += warning_line(look, warning);
-  return text;
+  const auto trust = std::ranges::find(said.remarks, "trust", &Remark::code);
+  const std::string runs = trust == said.remarks.end() ? "" : " | " + trust->text.substr(0, trust->text.find(". "));
+  return text + look.painted(Style::faint, wrapped(ascii_words(said.title) + runs)) + said_text(said, look);
 }
 
 }  // namespace ablations

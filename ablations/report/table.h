@@ -1,4 +1,4 @@
-// A study as a table on a terminal, at most 80 columns wide.
+// A study as a table on a terminal, and what is said of it below.
 #pragma once
 
 #include "ablations/documents/study.h"
@@ -8,10 +8,9 @@
 
 namespace ablations {
 
-// The rungs, each with a bar of its time as long as its share of the slowest, and with the reason in place of numbers
-// where one has none; what each optimization is worth; the same work in another program; and the sentences that belong
-// to it: device, interval, warnings. An interval that is too wide for its column stands on the next line; a rung with
-// disturbed runs is marked.
-std::string study_table(const Study& study, const Look& look = {});
+// The rungs, each with a bar of its time as long as its share of the slowest, or with the reason why it has no number;
+// what each optimization is worth; the same work in another program. Last come remarks, the headline and its figures.
+// `verbose`: with what changed from rung to rung, and how numbers were computed.
+std::string study_table(const Study& study, const Look& look = {}, bool verbose = false);
 
 }  // namespace ablations

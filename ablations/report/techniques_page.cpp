@@ -10,6 +10,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <sstream>
+#include <utility>
 
 namespace ablations {
 
@@ -37,6 +39,33 @@ std::string parts(const Text& text, const std::string& alone) {
          part("What it costs.", text.costs) + part("When it does not help.", text.no_help) + "\n**In PyTorch**\n\n" +
          indented(text.pytorch) + part("How a run proves it.", text.proven) + "\n**Try it alone**\n\n" +
          indented(alone);
+}
+
+// Without the marks of code, which a terminal does not show.
+std::string plain_words(std::string text) {
+  std::erase(text, '`');
+  return text;
+}
+
+// Paragraphs and blocks in a terminal's columns.
+std::string rewrapped(const std::string& text) {
+  std::string result, paragraph;
+  std::istringstream lines(text + "\n\n");
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("    ")) {
+      result += line + "\n";
+    } else if (!line.empty()) {
+      paragraph += (paragraph.empty() ? "" : " ") + line;
+    } else {
+      if (!paragraph.empty()) result += wrapped(plain_words(std::exchange(paragraph, "")));
+      result += "\n";
+    }
+  }
+  return result.substr(0, result.find_last_not_of('\n') + 2);
+}
+
+std::string help_part(const Look& look, const char* title, const std::string& text) {
+  return "\n" + look.painted(Style::strong, title) + "\n" + text;
 }
 
 std::string overview() {
@@ -120,9 +149,6 @@ std::string commands_alone(const Optimization& optimization) {
 std::string techniques_page() {
   std::string text = R"(# The techniques
 
-Printed by `ladder help --techniques` (`build/release/ladder help --techniques > docs/techniques.md`); a test fails when
-this page is not what it prints.
-
 Each of these changes how a step of training is executed, and nothing of what it computes but rounding. A ladder puts
 them on one after another by their names. What others claim of them, and what is measured here: [claims](claims.md).
 What every training has, whatever is switched on, and the words that are used below: [basics](basics.md).
@@ -140,7 +166,38 @@ What every training has, whatever is switched on, and the words that are used be
   }
   text += "\n## torch.compile\n\n*A technique of the peer*: no rung has it, but PyTorch runs beside a rung with it.\n";
   text += parts(compile_text(), compile_text().alone);
-  return text + "\n[What is claimed of it](claims.md#torchcompile)\n";
+  return text + "\n[What is claimed of it](claims.md#torchcompile)\n" +
+         "\n<!-- Made by: build/release/ladder help --techniques > docs/techniques.md -->\n";
+}
+
+std::vector<std::string> technique_names() {
+  std::vector<std::string> names;
+  for (const Technique& technique : techniques()) {
+    if (technique.optimizations.empty()) names.emplace_back(technique.field);
+    for (const Optimization& one : technique.optimizations) names.push_back(one.name);
+  }
+  return names;
+}
+
+std::string technique_help(const std::string& name, const Look& look) {
+  const auto shown = [&](const std::string& title, const Text& text, const std::string& alone) {
+    return look.painted(Style::strong, wrapped(title, "  ")) + "\n" + rewrapped(text.mechanism) +
+           help_part(look, "What it costs", rewrapped(text.costs)) +
+           help_part(look, "In PyTorch", indented(text.pytorch)) + help_part(look, "Try it alone", indented(alone)) +
+           "\ndocs/techniques.md has more: why it is faster, when it does not help, its proof.\n";
+  };
+  for (const Technique& technique : techniques()) {
+    if (technique.optimizations.empty() && is_meant(name, technique.field, "")) {
+      return shown(technique.field, technique.text, technique.text.alone);
+    }
+    for (const Optimization& one : technique.optimizations) {
+      if (is_meant(name, one.name, one.title)) {
+        return shown(fmt::format("{}: {}. {}", one.name, one.title, plain_words(one.summary)), one.text,
+                     commands_alone(one));
+      }
+    }
+  }
+  return "";
 }
 
 Json technique_json(const Optimization& optimization, const Study& study) {

@@ -3,9 +3,11 @@
 
 #include "ablations/documents/study.h"
 #include "ablations/techniques/technique.h"
+#include "ablations/text/style.h"
 #include "files/json_file.h"
 
 #include <string>
+#include <vector>
 
 namespace ablations {
 
@@ -14,6 +16,12 @@ std::string commands_alone(const Optimization& optimization);
 
 // docs/techniques.md
 std::string techniques_page();
+
+// Optimizations, and the fields of the recipe that none of them edits.
+std::vector<std::string> technique_names();
+
+// A screen about one of them, by its name or its title in tables; empty: there is none.
+std::string technique_help(const std::string& name, const Look& look);
 
 // For a report's section of a rung: the texts, and the claims with what this study shows.
 files::Json technique_json(const Optimization& optimization, const Study& study);

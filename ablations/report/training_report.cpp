@@ -1,6 +1,6 @@
 #include "ablations/report/training_report.h"
 
-#include "ablations/report/origin.h"
+#include "ablations/report/sentences.h"
 #include "ablations/text/figures.h"
 #include "ablations/text/text.h"
 #include "ablations/training/spikes.h"
@@ -122,109 +122,61 @@ std::string training_headline(const Training& training, const Steps& steps) {
                      number_of(with.back().step, "step"));
 }
 
-std::string loss_finding(const Steps& steps) {
+std::vector<std::string> lines_on(const Training& training, const Steps& steps) {
   const auto figure = [](const std::optional<double>& loss) {
     return loss ? fmt::format("{:.2f}", *loss) : "not finite";
   };
-  const Steps with = validated(steps);
-  return fmt::format("Loss {} at the first step, {} at the end{}", figure(steps.front().loss),
-                     figure(loss_at_the_end(steps)),
-                     with.empty() ? "" : fmt::format(", {:.2f} on other text", *with.back().validation_loss));
-}
-
-std::string schedule_finding(const TrainingSchedule& schedule) {
-  const std::string down = fmt::format("down to {:.3g} after step {}", schedule.floor, schedule.decay_steps);
-  if (schedule.warmup_steps == 0) return fmt::format("From {:.3g} {}", schedule.peak, down);
-  return fmt::format("Up to {:.3g} in {}, then {}", schedule.peak, number_of(schedule.warmup_steps, "step"), down);
-}
-
-// "clipped to 1 in 82 % of the steps"
-std::string clipping(const Training& training, const Steps& steps) {
-  if (!training.settings.clip) return "not clipped";
-  const auto clipped = std::ranges::count_if(steps, [](const TrainingStep& step) { return step.clip.value_or(1) < 1; });
-  return fmt::format("clipped to {} in {} of the steps", plain(*training.settings.clip),
-                     percent(static_cast<double>(clipped) / static_cast<double>(steps.size())));
-}
-
-std::string norm_finding(const Training& training, const Steps& steps) {
-  const std::optional<double> median = median_over(steps, &TrainingStep::norm);
-  if (!median) return "No norm of the gradients is finite";
-  return fmt::format("Median norm {}, {}", plain(*median), clipping(training, steps));
-}
-
-std::string speed_finding(const Steps& steps) {
+  const TrainingStep& last = steps.back();
   const std::optional<double> mfu = median_over(steps, &TrainingStep::mfu);
-  return fmt::format("{} tokens/s in the median step{}", plain(median_rate(steps)),
-                     mfu ? fmt::format(", MFU {}", percent(*mfu)) : "");
+  std::string losses =
+      fmt::format("Training loss {} \u2192 {}", figure(steps.front().loss), figure(loss_at_the_end(steps)));
+  if (const auto best = best_validated(steps)) {
+    losses += fmt::format(" \u00b7 lowest validation loss {:.2f}, after step {}", *best->validation_loss, best->step);
+  }
+  std::string speed = fmt::format("{} tokens/s{} \u00b7 {} tokens in {}", count(median_rate(steps)),
+                                  mfu ? ", MFU " + percent(*mfu) : "", count(static_cast<double>(last.tokens)),
+                                  clock_time(seconds_of(steps)));
+  if (training.settings.clip) {
+    const auto clipped =
+        std::ranges::count_if(steps, [](const TrainingStep& step) { return step.clip.value_or(1) < 1; });
+    speed += fmt::format(" \u00b7 clipped to a norm of {} in {} of the steps", plain(*training.settings.clip),
+                         percent(static_cast<double>(clipped) / static_cast<double>(steps.size())));
+  }
+  return {losses, speed};
 }
 
-std::vector<std::string> remarks_on(const Training& training, const Steps& steps) {
-  std::vector<std::string> remarks;
+std::vector<Remark> remarks_on(const Training& training, const Steps& steps) {
+  std::vector<Remark> remarks;
   const TrainingStep& last = steps.back();
   if (!fault_of(last, training.settings).empty()) {
-    remarks.emplace_back(
-        "The training stopped there. Try a smaller `--lr`, more `--warmup-steps`, or a smaller `--clip`.");
+    remarks.push_back({Severity::bad, "not-finite", "The training stopped there.",
+                       "Try a smaller `--lr`, more `--warmup-steps`, or a smaller `--clip`."});
   } else if (ended_early(training, steps)) {
-    remarks.push_back(fmt::format("It has not ended: {} of {} steps. `ladder train --resume` continues it.", last.step,
-                                  training.settings.steps));
+    remarks.push_back({Severity::warn, "unfinished",
+                       fmt::format("It has not ended: {} of {} steps.", last.step, training.settings.steps),
+                       "`ladder train --resume` continues it."});
   }
   const Steps with = validated(steps);
-  if (with.empty()) return remarks;
-  const TrainingStep best = *best_validated(steps);
-  const double rise = *with.back().validation_loss - *best.validation_loss;
-  if (rise > rise_that_matters) {
+  if (!with.empty()) {
+    const TrainingStep best = *best_validated(steps);
+    const double rise = *with.back().validation_loss - *best.validation_loss;
+    if (rise > rise_that_matters) {
+      remarks.push_back({Severity::warn, "overfitting",
+                         fmt::format("The validation loss is {:.2f} nats above its lowest, {:.2f} after step {}: since "
+                                     "then the model learns the text by heart.",
+                                     rise, *best.validation_loss, best.step),
+                         "The link `best` leads to the checkpoint with the lowest one."});
+    }
+  }
+  const auto is_spike = [](const TrainingStep& step) { return step.spike.has_value(); };
+  if (const auto spike = std::ranges::find_if(steps, is_spike); spike != steps.end()) {
     remarks.push_back(
-        fmt::format("The validation loss is {:.2f} nats above its lowest, {:.2f} after step {}: since then the model "
-                    "learns the text by heart. The link `best` leads to the saved checkpoint with the lowest one.",
-                    rise, *best.validation_loss, best.step));
+        {Severity::warn, "spikes",
+         fmt::format("{}: the first is the loss of step {}, {:g} standard deviations above those before it.",
+                     number_of(std::ranges::count_if(steps, is_spike), "spike"), spike->step, spike_z),
+         "A lower `--lr` or `--clip` makes spikes rarer."});
   }
   return remarks;
-}
-
-std::vector<Card> cards_on(const Training& training, const Steps& steps) {
-  const TrainingStep& last = steps.back();
-  const std::optional<TrainingStep> best = best_validated(steps);
-  const auto is_spike = [](const TrainingStep& step) { return step.spike.has_value(); };
-  const auto spike = std::ranges::find_if(steps, is_spike);
-  std::vector<Card> cards{{"Steps", fmt::format("{} of {}", last.step, training.settings.steps),
-                           ended_early(training, steps) ? Mood::warn : Mood::good,
-                           fmt::format("{} tokens in {}, without validation and checkpoints",
-                                       count(static_cast<double>(last.tokens)), clock_time(seconds_of(steps)))}};
-  cards.push_back(best ? Card{"Lowest validation loss", fmt::format("{:.2f}", *best->validation_loss), Mood::plain,
-                              fmt::format("after step {}", best->step)}
-                       : Card{"Lowest validation loss", "not taken", Mood::plain, "no text was kept for it"});
-  cards.push_back(spike == steps.end()
-                      ? Card{"Spikes", "none", Mood::good,
-                             fmt::format("no loss is {:g} standard deviations above those before it", spike_z)}
-                      : Card{"Spikes", std::to_string(std::ranges::count_if(steps, is_spike)), Mood::warn,
-                             fmt::format("the first is the loss of step {}", spike->step)});
-  const std::optional<double> norm = median_over(steps, &TrainingStep::norm);
-  cards.push_back({"Norm of the gradients", norm ? plain(*norm) : "not finite", norm ? Mood::plain : Mood::bad,
-                   "the median; " + clipping(training, steps)});
-  cards.push_back({"Tokens per second", plain(median_rate(steps)), Mood::plain, "in the median step"});
-  return cards;
-}
-
-std::vector<Term> terms_of(const std::vector<TrainingStretch>& stretches) {
-  std::vector<Term> terms{
-      {"The loss",
-       "of a step is the mean over its tokens, in nats: the natural logarithm of how many words the model hesitates "
-       "between. At the end it is the mean of the last tenth of the steps, and of a hundred at most."},
-      {"The validation loss",
-       "is the loss on text that is not trained on. When it rises while the loss falls, the model learns the text by "
-       "heart."},
-      {"The learning rate", "rises in a line during the warm-up and falls along half a cosine."},
-      {"The norm",
-       "is of all gradients together, before they are clipped. A norm that grows from step to step announces trouble."},
-      {"A spike",
-       fmt::format("is a loss {:g} standard deviations or more above the {} losses before it.", spike_z, spike_window)},
-      {"Tokens per second", "are those of the steps alone: validation and checkpoints take their time besides."}};
-  const TrainingStretch& first = stretches.front();
-  if (const int64_t length = first.last - first.first + 1; length > 1) {
-    terms.push_back({"A point", fmt::format("of a line is the mean of {}, a band their lowest and highest.",
-                                            number_of(length, "step"))});
-  }
-  return terms;
 }
 
 }  // namespace
@@ -254,26 +206,16 @@ TrainingReport training_report(const std::string& source, const Training& traini
                         .steps = steps.back().step,
                         .stretches = stretches_of(steps),
                         .samples = few_samples(steps)};
-  report.words = {.headline = training_headline(training, steps),
-                  .remarks = remarks_on(training, steps),
-                  .cards = cards_on(training, steps),
-                  .how_to_read = terms_of(report.stretches),
-                  .findings = {{"training_loss", loss_finding(steps)},
-                               {"learning_rate", schedule_finding(training.settings.learning_rate)},
-                               {"norm", norm_finding(training, steps)},
-                               {"training_speed", speed_finding(steps)}},
-                  .origin = origin_of(training, report.device)};
+  report.said = {.title = title_of(training, report.device),
+                 .headline = training_headline(training, steps),
+                 .lines = lines_on(training, steps),
+                 .remarks = remarks_on(training, steps),
+                 .command = ""};
   return report;
 }
 
 std::string training_summary(const TrainingReport& report, const Look& look) {
-  const TrainingWords words = with_printable_texts(report.words);
-  std::string text = look.painted(Style::strong, wrapped(words.headline));
-  for (const Card& card : words.cards) {
-    text += wrapped(fmt::format("{}: {}{}", card.what, card.value, card.words.empty() ? "" : ", " + card.words), "  ");
-  }
-  for (const std::string& remark : words.remarks) text += wrapped(remark, "  ");
-  return text;
+  return said_text(with_printable_texts(report.said), look);
 }
 
 }  // namespace ablations

@@ -4,8 +4,8 @@
 #include "ablations/archive/verify.h"
 #include "ablations/report/export.h"
 #include "ablations/report/predictions.h"
+#include "ablations/report/remarks.h"
 #include "ablations/report/report.h"
-#include "ablations/report/words.h"
 #include "ablations/run/study_folder.h"
 #include "files/files.h"
 
@@ -51,14 +51,12 @@ std::vector<Finding> compare_report(const Json& report, const fs::path& folder, 
   files.study = study;
   Report document = report_document({files});
   const auto whole = value_from<Report>(report, "report.json");
-  document.noise = whole.noise;  // which the words tell of
+  document.noise = whole.noise;  // which the remarks tell of
   document.studies.at(0).noise = whole.studies.at(0).noise;
   document.studies.at(0).predictions = predictions_of(study, whole.traces);  // which follow from traces beside it, too
-  Json expected = json_of(with_words(std::move(document)).studies.at(0));
-  if (!stored.contains("words") || !stored.at("words").contains("origin")) {  // an older program's
-    stored.erase("words");
-    expected.erase("words");
-  }
+  Json expected = json_of(with_said(std::move(document)).studies.at(0));
+  stored.erase("words");  // an older program's
+  if (!stored.contains("said")) expected.erase("said");
   for (const char* field : {"source", "noise"}) {
     stored.erase(field);
     expected.erase(field);

@@ -43,14 +43,7 @@ std::pair<int64_t, std::string> runs_with(std::string RunData::*field, const Mea
 
 // One line for all of them, or none: the rungs themselves are marked. Where nobody looked, "not disturbed" says
 // nothing.
-void warn_of_disturbances(const Measured& measured, Lines& warnings) {
-  if (const auto [runs, first] = runs_with(&RunData::disturbed, measured); runs > 0) {
-    // As the runner gives up on them (ablations/run/runner.h).
-    const bool gave_up = 2 * runs > measured.runs_ok && measured.not_made_again > 1;
-    warnings.push_back(fmt::format("{} of {} runs {} disturbed: {}{}{}", runs, measured.runs_ok,
-                                   runs == 1 ? "was" : "were", first, runs == 1 ? "" : ", and others",
-                                   gave_up ? "; because most were, they were not made again" : ""));
-  }
+void warn_of_unwatched(const Measured& measured, Lines& warnings) {
   if (const auto [runs, why] = runs_with(&RunData::unwatched, measured); runs > 0) {
     warnings.push_back(fmt::format("{} of {} runs {} not watched for a throttled or shared GPU: {}", runs,
                                    measured.runs_ok, runs == 1 ? "was" : "were", why));
@@ -110,7 +103,9 @@ void add_explanations(const Plan& plan, const fs::path& folder, Rungs& rungs) {
     // A CPU and a GPU have nothing in common to compare.
     if (of && of == rung_below(plan, rung.index) && before->device == trace.device) {
       const auto& step = rung.speedup_against;
-      rung.explanation = explain(*before, trace, step && (step->is_faster() || step->is_slower())).words;
+      Explanation why = explain(*before, trace, step && (step->is_faster() || step->is_slower()));
+      rung.explanation = std::move(why.words);
+      if (!why.changed.empty()) rung.changed = std::move(why.changed);
     }
     before = std::move(trace);
     of = rung.index;
@@ -172,12 +167,8 @@ void warn_of_cache(const Plan& plan, const Measured& measured, Lines& warnings) 
 }
 
 // Every rung by its reference. Returns the plan's that counts.
-size_t judge_rungs(const Plan& plan, const Measured& measured, Rungs& rungs, Lines& warnings) {
+size_t judge_rungs(const Plan& plan, const Measured& measured, Rungs& rungs) {
   const size_t reference = reference_that_counts(plan, rungs);
-  if (reference != plan.reference) {
-    warnings.push_back(fmt::format("the reference rung \"{}\" has no valid number; \"{}\" takes its place",
-                                   plan.rungs[plan.reference].title, plan.rungs[reference].title));
-  }
   for (size_t i = 0; i < rungs.size(); ++i) {
     if (measured.runs_of[i].empty()) continue;
     if (const auto guarded_by = counted_reference(plan, reference, i)) {
@@ -236,10 +227,6 @@ void warn_of_rungs(const Plan& plan, const Measured& measured, const Rungs& rung
     };
     if (const auto failure = measured.failures.find(i); failure != measured.failures.end()) {
       warn(failure->second.reason);
-    }
-    // The table marks a rung of ours itself; a peer has a column only.
-    if (rung.peer && (rung.status == RungStatus::voided || rung.status == RungStatus::unproven)) {
-      warn(fmt::format("it is {}, so nothing is compared with it: {}", name_of(rung.status), rung.reason));
     }
     if (const auto [low, high] = sm_clocks(data); low < 0.95 * high) {
       warn(fmt::format("the GPU ran its runs at different clocks, the median from {:.0f} to {:.0f} MHz", low, high));
@@ -361,7 +348,7 @@ Study analyse(const Plan& plan, const fs::path& folder, const std::optional<Earl
   Rungs& rungs = study.rungs;
   Lines& warnings = study.warnings;
   for (size_t i = 0; i < plan.rungs.size(); ++i) rungs.push_back(rung_by_itself(plan, i, measured));
-  const size_t reference = judge_rungs(plan, measured, rungs, warnings);
+  const size_t reference = judge_rungs(plan, measured, rungs);
   const auto& gpu = study.environment.gpu;
   const auto last = number_rungs(plan, measured, reference, gpu ? gpu->name : "", rungs);
   if (is_about_batches(plan)) {
@@ -372,12 +359,11 @@ Study analyse(const Plan& plan, const fs::path& folder, const std::optional<Earl
   add_peers(measured, rungs);
   add_explanations(plan, folder, rungs);
   warn_of_rungs(plan, measured, rungs, warnings);
-  warn_of_disturbances(measured, warnings);
+  warn_of_unwatched(measured, warnings);
   warn_of_cache(plan, measured, warnings);
   warn_of_sittings(measured, warnings);
   warn_of_load(study.environment, warnings);
   study.headline = headline_of(plan, measured, rungs, reference, last);
-  study.notes = notes_of(plan, rungs, study.headline);
   study.attribution = worths_of(plan, measured, rungs);
   return study;
 }

@@ -1,4 +1,4 @@
-// A study's result in one number, and the sentences beside its table.
+// A study's result in one number.
 #pragma once
 
 #include "ablations/documents/study.h"
@@ -7,7 +7,6 @@
 
 #include <cstddef>
 #include <optional>
-#include <string>
 #include <vector>
 
 namespace ablations {
@@ -19,10 +18,5 @@ size_t reference_that_counts(const Plan& plan, const std::vector<StudyRung>& run
 // names an earlier rung that is clearly faster: a study leads with that.
 std::optional<Headline> headline_of(const Plan& plan, const Measured& measured, const std::vector<StudyRung>& rungs,
                                     size_t reference, std::optional<size_t> last);
-
-// Of a cumulative ladder: which rungs cost time, and why "so far" is not the product of the steps, where the shown
-// numbers disagree by more than their rounding.
-std::vector<std::string> notes_of(const Plan& plan, const std::vector<StudyRung>& rungs,
-                                  const std::optional<Headline>& headline);
 
 }  // namespace ablations

@@ -87,7 +87,7 @@ done, so that losses can differ in the last digit. With `--threads 1` they never
 os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"    # before the first matrix product)",
       .proven = R"(The switches are read back, and an operation that has no deterministic way must be refused (`put_`
 with the same place twice).)",
-      .alone = R"(ladder run --rung start --deterministic --threads 1 --record first.json
+      .alone = R"(ladder run --rung start --deterministic --threads 1 --out first.json
 ladder run --from first.json)"};
 }
 

@@ -3,6 +3,8 @@
 #include "files/printable.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
@@ -32,6 +34,15 @@ Json with_printable_texts(const Json& value) {
   return shown;
 }
 
+size_t columns() {
+  static const size_t width = [] {
+    winsize size{};
+    const bool is_terminal = isatty(STDOUT_FILENO) != 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0;
+    return is_terminal && size.ws_col > 0 ? std::clamp<size_t>(size.ws_col, 60, 140) : size_t{80};
+  }();
+  return width;
+}
+
 std::string capitalized(std::string text) {
   if (!text.empty()) text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
   return text;
@@ -44,14 +55,15 @@ std::string wrapped(const std::string& text, const std::string& indent) {
     const size_t end = std::min(text.find(' ', begin), text.size());
     std::string_view word = std::string_view(text).substr(begin, end - begin);
     begin = end + 1;
-    if (!first && length(line) + 1 + length(word) > columns) {
+    if (!first && length(line) + 1 + length(word) > columns()) {
       result += line + "\n";
       line = indent;
     } else if (!first) {
       line += ' ';
     }
     first = false;
-    for (size_t room = columns - length(line); length(word) > room; room = columns - indent.size()) {  // a long path
+    for (size_t room = columns() - length(line); length(word) > room;
+         room = columns() - indent.size()) {  // a long path
       const std::string_view part = files::begin_of(word, room);
       result.append(line).append(part).append("\n");
       line = indent;
@@ -60,10 +72,6 @@ std::string wrapped(const std::string& text, const std::string& indent) {
     line += word;
   }
   return result + line + "\n";
-}
-
-std::string warning_line(const Look& look, const std::string& warning) {
-  return look.painted(Style::caution, wrapped("warning: " + warning, "  "), 0, std::string_view("warning:").size());
 }
 
 std::string number(double value) {

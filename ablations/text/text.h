@@ -1,4 +1,5 @@
-// Text in tables and messages: 80 columns, wrapped, numbers shortened, the strings of documents made printable.
+// Text in tables and messages: as wide as the terminal, wrapped, numbers shortened, the strings of documents made
+// printable.
 #pragma once
 
 #include "ablations/documents/fields.h"
@@ -10,7 +11,8 @@
 
 namespace ablations {
 
-constexpr size_t columns = 80;  // of every table
+// Of every table and message: those of the terminal on standard output, from 60 to 140; 80 where there is none.
+size_t columns();
 
 // The document with every string in it made printable (files/printable.h), for tables. Keys are unchanged: they are the
 // schema's.
@@ -24,12 +26,9 @@ T with_printable_texts(T document) {
   return document;
 }
 
-// At most `columns` wide, broken at spaces, and within a word that is longer than a line; continuation lines begin with
+// At most columns() wide, broken at spaces, and within a word that is longer than a line; continuation lines begin with
 // `indent`.
 std::string wrapped(const std::string& text, const std::string& indent = "");
-
-// "warning: ..." in as many lines as it takes.
-std::string warning_line(const Look& look, const std::string& warning);
 
 // With a capital letter first.
 std::string capitalized(std::string text);

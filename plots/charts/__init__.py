@@ -1,21 +1,24 @@
-"""The charts of a report: one file for each. A chart answers one question.
+"""The charts of a page: one file for each. A chart answers one question.
 
-A chart's file has NAME (of its files, and of its place in the page), QUESTION and draw(). draw() takes a report's study
-({"study", "runs", "losses", ...}, results/schemas/report.v1.json) or, for the other lists below, the whole document. It returns a
-Chart, or a Missing if there is nothing to draw. It computes no statistic and no title: both are in the document.
+A chart's file has draw(). It takes a report's study ({"study", "runs", "losses", ...}, results/schemas/report.v1.json) or, for the other
+lists below, the whole document. It returns a Chart, or a Missing if there is nothing to draw. It computes no statistic.
 """
 
 import importlib
 from typing import Any, NamedTuple
 
-from study import About
-from words import clean
+from words import clean, shorten
+
+
+class About(NamedTuple):
+    """What a chart is of, at the foot of a picture."""
+    source: str    # what was measured, where and when
+    warnings: str  # what makes it doubtful; may be empty
 
 
 class Chart(NamedTuple):
-    finding: str            # the title: what the chart shows
+    title: str              # what it shows
     lines: list[str]        # at most two: how to read marks and whiskers
-    notes: list[str]        # below the drawing: how it was counted, what is left out
     about: About
     wide: dict[str, Any]    # Vega-Lite without frame (theme.bare completes it), at most theme.WIDE px
     narrow: dict[str, Any]  # the same for theme.NARROW px
@@ -26,21 +29,22 @@ class Missing(NamedTuple):
 
 
 LEADING = ["ladder", "attribution", "sweep"]  # one for each group of modes
-OF_STUDY = [*LEADING, "peers", "throughput", "memory", "phases", "steps", "losses", "energy"]
-OF_REPORT = ["side_by_side", "orders", "roofline", "history", "gate"]
-OF_TRAINING = ["training_loss", "learning_rate", "norm", "training_speed"]
+OF_STUDY = [*LEADING, "peers", "memory", "phases", "steps", "losses", "energy"]
+OF_REPORT = ["side_by_side", "roofline", "history", "gate"]
+OF_TRAINING = ["training_loss", "training_speed", "learning_rate", "norm"]
 OF_LR_SWEEP = ["lr_sweep", "lr_curves"]
 OF_TO_LOSS = ["to_loss"]
+OF_GATE = ["gate", "pairs"]
+# Of older programs: their files are removed where a page is drawn again.
+GONE = ["throughput", "orders", *(f"{name}-2" for name in OF_STUDY)]
 
 
-def finding_of(words, name):
-    """The title of the chart of that name, as the program made it. words: a study's, a gate's, a training's, or a report."""
-    return clean(words["findings"][name])
-
-
-def notes_of(words, name):
-    """What the program says below the chart of that name."""
-    return [clean(note) for note in words["chart_notes"].get(name, [])]
+def about(document):
+    """Of a study, a gate, a training and so on: document["said"]."""
+    said = document["said"]
+    doubts = [remark["text"] for remark in said["remarks"] if remark["severity"] in ("warn", "bad")]
+    more = f" (and {len(doubts) - 2} more)" if len(doubts) > 2 else ""
+    return About(clean(said["title"]), " ".join(shorten(text, 160) for text in doubts[:2]) + more)
 
 
 def module(name):

@@ -4,25 +4,15 @@
 The axis is logarithmic and begins at 1: twice as fast and half as fast are equally far from it.
 """
 
-from charts import Chart, Missing, finding_of, notes_of
+from charts import Chart, Missing, about
 from letters import text_width
-from study import METHODS, about, confidence, own_rungs, slower, unclear
+from study import CALLED, METHODS, confidence, slower, unclear
 from theme import BAR, GREY, INK, NARROW, PALE_BAR, PARTS, SLOWER_BAR, TEAL, arrow, axis, legend
 from words import between, clean, number_of, shorten, times
 
-NAME, QUESTION = "attribution", "What is each optimization worth?"
 WIDTH, LABEL_LIMIT, RATIO, SIZE = 626, 220, 58, 12  # px; WIDTH: with the texts on the right; RATIO: of a ratio's text; SIZE: of an interval's
 COLORS = {"cumulative": INK, "shapley": BAR, "leave_one_out": TEAL, "one_at_a_time": PARTS[2]}  # of each method
 SHAPES = dict(zip(COLORS, ["circle", "square", "triangle-up", "diamond"]))
-
-
-def entries(study):
-    """A study's worths: its attribution, or a ladder's speedups of each rung over the rung before it."""
-    if study["mode"] != "cumulative":
-        return study["attribution"]
-    return [{"optimization": rung["optimization"], "title": rung["title"], "method": "cumulative", "reason": "",
-             "repeats": rung["speedup_previous"]["pairs"], **{key: rung["speedup_previous"][key] for key in ("ratio", "lo", "hi")}}
-            for rung in own_rungs(study) if rung["speedup_previous"] is not None and rung["optimization"] is not None]
 
 
 def rows(listed, first_method, called):
@@ -40,7 +30,7 @@ def rows(listed, first_method, called):
         heads.append({"group": group, "title": shorten(of[0]["title"], 50), "lines": len(of)})
         for worth in sorted(of, key=lambda w: list(COLORS).index(w["method"])):
             number = worth["ratio"] is not None
-            interval = number and worth["lo"] is not None and worth["hi"] is not None
+            interval = number and worth["lo"] is not None and worth["hi"] is not None and between(worth["lo"], worth["hi"], times) != "unknown"
             text = times(worth["ratio"]) if number else ""
             said = between(worth["lo"], worth["hi"], times) if interval else ""
             lines.append({"group": group, "method": called[worth["method"]], "ratio": worth["ratio"],
@@ -125,26 +115,16 @@ def drawing(listed, first_method, called, narrow):
     return {"width": width, "height": height, "data": {"values": lines}, "layer": layers}
 
 
-def chart(study, listed, method, called, notes, of):
-    """`listed`: the worths that are drawn. `called`: the words for their methods. `study`, whose mode is the one of `method`, has the title."""
-    several = len({w["method"] for w in listed}) > 1
-    intervals = any(w["lo"] is not None for w in listed)
-    repeats = max([w["repeats"] for w in listed], default=0)
-    wide = drawing(listed, method, called, False)
-    cut = any((d["from"], d["to"]) != (d["lo"], d["hi"]) for d in wide["data"]["values"])
-    marks = [f"{'marks' if several else 'bars'}: "
-             + ("a single run, no interval" if repeats == 1 and not intervals else number_of(repeats, "repeat")),
-             f"whiskers: {confidence(study)} interval{', arrow: it goes on' if cut else ''}; where it includes 1{'' if several else ' (pale)'}, no clear difference"
-             if intervals else
-             "no interval" if repeats != 1 else ""]
-    if any(w["ratio"] is not None and w["ratio"] < 1 for w in listed):
-        marks.append("below 1: it costs time" + ("" if several or not any(slower(w) for w in listed) else ", orange where that is clear"))
-    return Chart(finding_of(study["words"], NAME), [" · ".join(mark for mark in marks if mark)], notes, of, wide, drawing(listed, method, called, True))
-
-
 def draw(part):
     study = part["study"]
     if study["mode"] not in METHODS:
         return Missing("`ladder ablate --mode leave-one-out` or `--mode factorial --factors A,B,C` says what each optimization is worth in "
                        "another order than the ladder's")
-    return chart(study, entries(study), METHODS[study["mode"]], study["words"]["methods"], notes_of(study["words"], NAME), about(study))
+    listed, method = study["attribution"], METHODS[study["mode"]]
+    several = len({w["method"] for w in listed}) > 1
+    repeats = max([w["repeats"] for w in listed], default=0)
+    marks = [number_of(repeats, "repeat"), f"whiskers: {confidence(study)}" if any(w["lo"] is not None for w in listed) else "no interval"]
+    if not several:
+        marks += ["pale: no clear difference"] * any(unclear(w) for w in listed if w["ratio"] is not None)
+        marks += ["orange: it costs time"] * any(slower(w) for w in listed)
+    return Chart(study["said"]["headline"], [" · ".join(marks)], about(study), drawing(listed, method, CALLED, False), drawing(listed, method, CALLED, True))

@@ -1,12 +1,11 @@
 """The GPU's energy for each token. It has no interval: the document has only each rung's median."""
 
-from charts import Chart, Missing, finding_of
+from charts import Chart, Missing, about
 from charts.rungs import Rows, disturbed, row
-from study import about, has_number, own_rungs
+from study import has_number, lead, own_rungs
 from theme import BAR
 from words import clean, digits3, shorten
 
-NAME, QUESTION = "energy", "How much energy does a token take?"
 
 WIDTH = 600  # px
 
@@ -49,6 +48,13 @@ def drawing(data, unit_name, narrow):
     return {"data": {"values": data}, **rows_.view(layers)}
 
 
+def title(study, unit):
+    """Of the rung that the study leads with; where it is not known, of no other."""
+    ends = [rung for rung in lead(study) or () if known(rung)]
+    texts = [digits3(rung["joules_per_token"] / unit[1]) for rung in ends]
+    return f"Energy: {' → '.join(texts)} {unit[0]} per token" if len(ends) == 2 else "Energy per token"
+
+
 def draw(part):
     study = part["study"]
     if not any(known(r) for r in own_rungs(study)):
@@ -58,5 +64,5 @@ def draw(part):
                        "no run of this study has it")
     unit = unit_of(study)
     data = rows(study, unit, part["runs"])
-    lines = ["bars: energy of the whole GPU, not of the machine, median over the runs that have it; no interval"]
-    return Chart(finding_of(study["words"], NAME), lines, [], about(study), drawing(data, unit[0], False), drawing(data, unit[0], True))
+    lines = ["energy of the whole GPU, not of the machine, median over runs; no interval"]
+    return Chart(title(study, unit), lines, about(study), drawing(data, unit[0], False), drawing(data, unit[0], True))

@@ -1,27 +1,27 @@
-"""What gates found: for each entry head's time over base's, with its interval, beside 1, the least effect, and the noise floor.
+"""What gates found: for each entry head's time over base's, with its interval, beside 1 and the band that does not matter.
 
-The axis is logarithmic; above 1 is slower. The grey background is not an interval: a change has to lie beyond it to be found in 95 %
-of studies. The noise floor comes on top of the least effect (harness/stats/verdict.h).
+The axis is logarithmic; above 1 is slower.
 """
 
-from charts import Chart, Missing, finding_of
-from study import About
-from theme import BAD_INK, BAR, FASTER_INK, GREY, GRID, INK, NARROW, SLOWER_INK, axis
+from charts import Chart, Missing, about
+from charts.rungs import interval
+from theme import BAD_INK, BAR, FASTER_INK, GREY, INK, NARROW, SAVED, SLOWER_INK, axis
 from words import between, clean, milliseconds, number_of, percent, shorten, times
 
-NAME, QUESTION = "gate", "Has the change made training slower?"
 WIDTH, LABEL_LIMIT, TEXT_ROOM, MOST = 380, 230, 290, 40  # px; MOST: rows
 COLORS = {"REGRESSION": SLOWER_INK, "IMPROVEMENT": FASTER_INK, "SAME": BAR, "INCONCLUSIVE": GREY}
+WORDS = {"REGRESSION": "slower", "IMPROVEMENT": "faster", "SAME": "the same", "INCONCLUSIVE": "inconclusive"}
 SHAPES = {"REGRESSION": "triangle-right", "IMPROVEMENT": "triangle-left", "SAME": "circle", "INCONCLUSIVE": "cross"}
 
 
-def said_of(ratio, lo, hi):
-    return times(ratio) + (f" ({between(lo, hi, times)})" if lo is not None and hi is not None else "")
+def said_of(entry):
+    lo, hi = interval(entry)
+    return times(entry["ratio"]) + ("" if lo is None else f" ({between(lo, hi, times)})")
 
 
-def bad_remark(entry):
-    """What makes the entry bad whatever its time, as losses that differ do; or None."""
-    return next((remark for remark in entry["words"]["remarks"] if remark["mood"] == "bad"), None)
+def loses(entry):
+    """Whether its losses differ: then it is a regression, whatever its time."""
+    return entry["loss"].get("passed") is False
 
 
 def rows(gates):
@@ -30,21 +30,18 @@ def rows(gates):
     for gate in gates:
         day = f"{clean(gate['created'])[:10]}: " if len(gates) > 1 else ""
         if gate["comparison"] is None:
-            out.append({"label": shorten(f"{day}against {gate['against']}", 60), "ratio": None, "lo": None, "hi": None, "floor_lo": None,
-                        "reason": finding_of(gate["words"], NAME)})
+            out.append({"label": shorten(f"{day}against {gate['against']}", 60), "ratio": None, "lo": None, "hi": None,
+                        "reason": shorten(" ".join([gate["said"]["headline"], *gate["said"]["lines"]]), 120)})
             continue
         for entry, noise in zip(gate["comparison"]["entries"], gate["noise"] or [None] * len(gate["comparison"]["entries"])):
-            interval = entry["lo"] is not None and entry["hi"] is not None
-            found = (1 + gate["min_effect"]) * (1 + noise["floor"]) if noise else None
-            name, text = shorten(day + clean(entry["label"]), 60), said_of(entry["ratio"], entry["lo"], entry["hi"])
-            word, ink = clean(entry["words"]["verdict"]), COLORS[entry["verdict"]]
+            lo, hi = interval(entry)
+            name, text = shorten(day + clean(entry["label"]), 60), said_of(entry)
+            word, ink = WORDS[entry["verdict"]], COLORS[entry["verdict"]]
             said = word
-            if bad := bad_remark(entry):  # a regression, whatever its time
-                word, ink = clean(bad["what"]), BAD_INK
+            if loses(entry):
+                word, ink = "losses differ", BAD_INK
                 said = f"{word} ({shorten(entry['loss']['message'], 100)}), {said}"
-            out.append({"label": name, "ratio": entry["ratio"],
-                        "lo": entry["lo"] if interval else None, "hi": entry["hi"] if interval else None,
-                        "floor_lo": 1 / found if noise else None, "floor_hi": found,
+            out.append({"label": name, "ratio": entry["ratio"], "lo": lo, "hi": hi,
                         "least": 1 / (1 + gate["min_effect"]), "most": 1 + gate["min_effect"], "one": 1, "reason": "", "text": text,
                         "verdict": entry["verdict"], "word": word, "ink": ink,
                         "aria": f"{name}: {said}, {text}, {milliseconds(entry['base_ms'])} → "
@@ -54,7 +51,7 @@ def rows(gates):
 
 
 def drawing(data, narrow):
-    ends = [row[key] for row in data for key in ("ratio", "lo", "hi", "floor_lo", "floor_hi", "least", "most") if row.get(key)]
+    ends = [row[key] for row in data for key in ("ratio", "lo", "hi", "least", "most") if row.get(key)]
     width, step, down = (NARROW - 8, 50, 11) if narrow else (WIDTH, 34, 0)
     low, high = min([0.98, *ends]), max([1.02, *ends])
     y = {"field": "row", "type": "ordinal", "axis": None, "scale": {"type": "band", "padding": 0}}
@@ -73,10 +70,8 @@ def drawing(data, narrow):
 
     colored = {"color": {"field": "ink", "type": "nominal", "scale": None}}
     layers = [
-        {"mark": {"type": "bar", "height": 22, "color": GRID, "yOffset": down, "aria": False},
-         "transform": [{"filter": "datum.floor_lo !== null"}],
-         "encoding": {"y": y, "x": {**x, "field": "floor_lo"}, "x2": {"field": "floor_hi"}}},
-        tick("least", numbers, size=22, thickness=1, color=GREY), tick("most", numbers, size=22, thickness=1, color=GREY),
+        {"mark": {"type": "bar", "height": step if not narrow else 22, "color": SAVED, "opacity": 0.5, "yOffset": down, "aria": False},
+         "transform": numbers, "encoding": {"y": y, "x": {**x, "field": "least"}, "x2": {"field": "most"}}},
         tick("one", numbers, size=22 if narrow else step, thickness=1),
         {"mark": {"type": "rule", "strokeWidth": 1.5, "color": INK, "yOffset": down, "aria": False}, "transform": whiskers,
          "encoding": {"y": y, "x": {**x, "field": "lo"}, "x2": {"field": "hi"}}},
@@ -101,48 +96,17 @@ def drawing(data, narrow):
     return {"width": width, "height": step * max(len(data), 1), "data": {"values": data}, "layer": layers}
 
 
-def is_told(gate):
-    """Whether it has all its sentences. An older program's verdict has not."""
-    return "how_to_read" in gate.get("words", {}) and (gate["comparison"] is None or "words" in gate["comparison"])
-
-
-def entries_of(gate):
-    return gate["comparison"]["entries"] if gate["comparison"] else []
-
-
-def side(name, side):
-    programs = ", ".join(shorten(p, 12) for p in side["programs"][:3])
-    return f"{name}: {shorten(side['source'].rsplit('/', 1)[-1], 50)}" + (f" (program {programs})" if programs else "")
-
-
-def about(gates):
-    """Of several gates: of the last one, without a machine where they are not of one. The others are notes. With what the two sides
-    are, where they are compared."""
-    gate, origins = gates[-1], [About.of(gate["words"]["origin"]) for gate in gates]
-    compared = [side(name, gate["comparison"][name]) for name in ("base", "head")] if gate["comparison"] else []
-    return origins[-1]._replace(source=" · ".join([origins[-1].source, *compared]),
-                                subject=origins[-1].subject if len({origin.subject for origin in origins}) == 1 else "")
-
-
 def draw(report):
     gates = report["gates"]
     if not gates:
         return Missing("`ladder gate --help` tells how two programs, or a program and a baseline, are compared; then "
                        "`ladder report STUDY --with FOLDER/gate.json`, of the gate's folder")
     gate, (data, all_rows) = gates[-1], rows(gates)
-    marks = [f"grey lines: ±{percent(gate['min_effect'])}, the smallest change that matters"]
+    marks = [f"green: ±{percent(gate['min_effect'])}, which does not matter"]
     if any(row["lo"] is not None for row in data):
-        marks.append(f"whiskers: {percent(gate['comparison']['confidence']) if gate['comparison'] else '95 %'} confidence interval")
+        marks.append(f"whiskers: {percent(gate['comparison']['confidence']) if gate['comparison'] else '95 %'} confidence")
     else:
         marks.append("no interval")
-    if any(row["floor_lo"] is not None for row in data):
-        marks.append("grey background: the same and the noise floor; 95 % of studies find a change beyond it")
-    notes = [f"the first {len(data)} of {all_rows} entries are drawn"] if all_rows > len(data) else []
-    sources = dict.fromkeys(clean(g["words"]["origin"]["source"]) for g in reversed(gates))  # the last one's is at the foot
-    notes += list(sources)[1:]
-    return Chart(finding_of(gate["words"], NAME), [" · ".join(marks[:2]), *marks[2:]], notes, about(gates), drawing(data, False), drawing(data, True))
-
-
-def of_gate(gate):
-    """The chart of one gate by itself."""
-    return draw({"gates": [gate]})
+    marks += [f"the first {len(data)} of {all_rows} entries"] if all_rows > len(data) else []
+    return Chart(" ".join([clean(gate["said"]["headline"]), *map(clean, gate["said"]["lines"][:1])]), [" · ".join(marks)], about(gate),
+                 drawing(data, False), drawing(data, True))

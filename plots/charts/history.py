@@ -4,12 +4,10 @@ The time axis does not begin at 0, because then a change of a few per cent could
 the time, so that noise does not look like a change.
 """
 
-from charts import Chart, Missing
-from study import About
+from charts import About, Chart, Missing
 from theme import BAR, DOUBT_INK, FASTER_INK, INK, NARROW, PARTS, SLOWER_INK, axis
 from words import clean, milliseconds, number_of, shorten, wrap
 
-NAME, QUESTION = "history", "Has it become slower over time?"
 WIDTH, HEIGHT, LEAST_SPAN, MOST_PANELS = 800, 130, 0.1, 24
 COLORS = {"slower": SLOWER_INK, "faster": FASTER_INK}
 LINE_CHARACTERS = 130  # of a panel's heading
@@ -88,7 +86,6 @@ def of_history(history):
     cpu = "CPU figures, not comparable with a GPU's"
     source = " · ".join([f"{count} {'study' if count == 1 else 'studies'} until {clean(history['created'])[:10]}",
                          *([cpu] if all(on_cpu) else [f"panels of a CPU are {cpu}"] if any(on_cpu) else [])])
-    notes = ["The time axes do not begin at 0.", clean(history["method"])]
     # Series with a change come first.
     def unimportance(series):
         return series["verdict"] not in COLORS, not (series["steps"] or series["drift"])
@@ -98,13 +95,13 @@ def of_history(history):
     if any(p["disturbed"] for s in shown for p in s["points"]):
         lines.append("purple triangles: disturbed runs")
     if len(shown) < len(history["series"]):
-        notes.append(f"{len(shown)} of {number_of(len(history['series']), 'panel')} are drawn, those with a change first")
+        lines.append(f"{len(shown)} of {number_of(len(history['series']), 'panel')} are drawn, those with a change first")
 
     def drawing(narrow):
         return {"vconcat": [panel(s, narrow) for s in shown],
                 "spacing": 34, "resolve": {"scale": {"x": "independent", "y": "independent"}}}
 
-    return Chart(clean(history["finding"]), lines, notes, About("", source, ""), drawing(False), drawing(True))
+    return Chart(clean(history["finding"]), lines, About(source, ""), drawing(False), drawing(True))
 
 
 def draw(report):

@@ -1,19 +1,18 @@
-"""The ladder: a row for each rung, with its time, what it saved or cost compared with the rung before it, and the speedup so far.
+"""The ladder, chart and table in one: a row for each rung, with a bar of its tokens per second and its figures beside it.
 
-Saved and lost time is coloured only if the ratio's interval shows it. The colour reaches to where the bar before it ended.
-Published figures are hollow diamonds below the bars. Nothing that was measured here looks like them. A thin line is PyTorch compiled,
-where it was measured beside the ladder.
+Bars grow downwards, so late rungs are as well seen as early ones. What a rung gains over the one before it is green within its bar, what
+it loses is orange beyond it; both only if the ratio's interval shows it. Published figures are hollow diamonds below the bars. A thin line
+is PyTorch compiled, where it was measured beside the ladder.
 """
 
-from charts import Chart, Missing, finding_of
+from charts import Chart, Missing, about
 from charts.rungs import Rows, disturbed, interval, place_ends, row, whiskers_said, with_interval
-from study import about, faster, has_number, memory_unit, own_rungs, slower, unclear
+from study import faster, has_number, memory_unit, mfu, own_rungs, runs_said, slower, unclear
 from theme import BAR, GREY, INK, PALE_BAR, PAPER, SAVED, SLOWER_BAR, SLOWER_INK, SMALL
-from words import count, memory, milliseconds, shorten, times
+from words import count, digits3, memory, milliseconds, percent, shorten, times
 
-NAME, QUESTION = "ladder", "What did each optimization bring?"
-
-BAR_WIDTH = 440  # px of the bars; everything else is placed around them
+BAR_WIDTH = 410  # px of the bars; everything else is placed around them
+RATE = "datum.value < 1 ? format(datum.value, '~g') : upper(format(datum.value, '~s'))"  # 10K as in words.count
 PUBLISHED_MODEL = {"gpt2-124m": "GPT-2 124M"}  # as results/published.json calls it
 
 
@@ -26,38 +25,35 @@ def rows(study):
     unit = memory_unit(study)
     out, before = [], None
     for position, rung in enumerate(own_rungs(study)):
-        d = row(study, rung, position, runs=rung["runs_ok"], slower=False, step_ink=INK, total_ink=INK, ms=None, lo=None, hi=None, time="",
-                change="", before=None, kept=None, step="—", total="—", tokens="—", memory="—")
+        d = row(study, rung, position, rate=None, lo=None, hi=None, text="", change="", before=None, kept=None, step="—", total="—", ms="—",
+                memory="—", mfu="—", step_ink=INK, total_ink=INK, link=f"#rung-{rung['index']}")
         out.append(d)
-        if not has_number(rung):
+        if not has_number(rung) or rung["tokens_per_s"] is None:
             continue
-        ms, step, total = rung["ms_per_step"], rung["speedup_previous"], rung["speedup_first"]
-        d["ms"], (d["lo"], d["hi"]) = ms["median"], interval(ms)
-        d["time"] = milliseconds(ms["median"])
-        said = [with_interval(f"{d['rung']}: {d['time']}", d["lo"], d["hi"], milliseconds)]
+        rate, step, total = rung["tokens_per_s"], rung["speedup_previous"], rung["speedup_first"]
+        d["rate"], (d["lo"], d["hi"]) = rate["median"], interval(rate)
+        d["text"] = count(d["rate"]) + disturbed(rung)
+        said = [with_interval(f"{d['rung']}: {count(d['rate'])} tokens/s", d["lo"], d["hi"], count), milliseconds(rung["ms_per_step"]["median"])]
         if step is not None:
             d["step"] = times(step["ratio"])
-            d["slower"] = slower(step)
-            d["change"] = "unclear" if unclear(step) else "saved" if faster(step) and (before or 0) > d["ms"] else \
-                "lost" if d["slower"] and before is not None and before < d["ms"] else ""
-            d["before"] = before if d["change"] in ("saved", "lost") else None
-            d["step_ink"] = GREY if unclear(step) else SLOWER_INK if d["slower"] else INK
-            if d["slower"]:
-                d["time"] += " · slower"
-            said.append(compared("vs previous", step))
+            d["change"] = "unclear" if unclear(step) else "gained" if faster(step) and (before or 0) < d["rate"] else \
+                "lost" if slower(step) and before is not None and before > d["rate"] else ""
+            d["before"] = before if d["change"] in ("gained", "lost") else None
+            d["step_ink"] = GREY if unclear(step) else SLOWER_INK if slower(step) else INK
+            said.append(compared("against the rung before", step))
         if total is not None:
             d["total"] = times(total["ratio"])
             d["total_ink"] = GREY if unclear(total) else INK
             said.append(compared("so far", total))
-        d["kept"] = before if d["change"] == "lost" else d["ms"]
-        before = d["ms"]
-        d["time"] += disturbed(rung)
-        if rung["tokens_per_s"] is not None:
-            d["tokens"] = count(rung["tokens_per_s"]["median"])
+        d["kept"] = before if d["change"] == "gained" else d["rate"]
+        before = d["rate"]
+        d["ms"] = digits3(rung["ms_per_step"]["median"])
         if rung["peak_memory_bytes"] is not None:
             d["memory"] = memory(rung["peak_memory_bytes"], unit)
+        if mfu(rung) is not None:
+            d["mfu"] = percent(mfu(rung))
         d["aria"] = ", ".join(said) + disturbed(rung)
-    place_ends(out, "ms")
+    place_ends(out, "rate")
     for d in out:
         d["end"] = d["end"] and max(d["end"], d["before"] or 0)
     return out
@@ -70,21 +66,15 @@ def same_work(entry, work):
 
 
 def published(part):
-    """(marks of figures that others have published of the same work, a line that names their sources)"""
-    study = part["study"]
-    places, marks, sources = {}, [], {}
+    """Marks of figures that others have published of the same work."""
+    study, places = part["study"], {}
     for position, rung in enumerate(own_rungs(study)):
         places.setdefault(rung["optimization"] or "start", position)
-    for entry in part.get("published", []):
-        if entry["rung"] not in places or entry["ms_per_step"] is None or not same_work(entry, study["workload"]):
-            continue
-        source = f"{shorten(entry['source'], 60)} ({shorten(entry['gpu'], 30)}{', B not stated' if entry['B'] is None else ''})"
-        sources[source] = True
-        what = f"{milliseconds(entry['ms_per_step'])}, {source}, {shorten(entry['stack'], 60)}"
-        marks.append({"row": places[entry["rung"]], "published_ms": entry["ms_per_step"], "aria": f"published, not measured here: {what}"})
-    named = list(sources)
-    more = f" (and {len(named) - 2} more)" if len(named) > 2 else ""
-    return marks, [f"◊ published elsewhere, not measured here: {'; '.join(named[:2])}{more}"] if marks else []
+    return [{"row": places[entry["rung"]], "published": 1000 * study["workload"]["tokens_per_step"] / entry["ms_per_step"],
+             "aria": f"published, not measured here: {milliseconds(entry['ms_per_step'])}, {shorten(entry['source'], 60)} ({shorten(entry['gpu'], 30)}"
+                     f"{', B not stated' if entry['B'] is None else ''}), {shorten(entry['stack'], 60)}"}
+            for entry in part.get("published", [])
+            if entry["rung"] in places and entry["ms_per_step"] is not None and same_work(entry, study["workload"])]
 
 
 def compiled(study):
@@ -92,28 +82,14 @@ def compiled(study):
     peers = [rung for rung in study["rungs"] if rung.get("peer") == "pytorch-compile" and has_number(rung)]
     if not peers:
         return []
-    best = min(rung["ms_per_step"]["median"] for rung in peers)
-    return [{"peer_ms": best, "said": f"PyTorch compiled, {milliseconds(best)}"}]
-
-
-COLOURS = {"saved": "green: time that a rung saves against the one before", "lost": "orange: time that it costs",
-           "unclear": "pale, grey ×: no clear change"}
-
-
-def lines(study, data):
-    seen = [words for change, words in COLOURS.items() if any(d["change"] == change for d in data)]
-    bars = [d for d in data if d["ms"] is not None]
-    if not bars:
-        return []
-    if COLOURS["unclear"] not in seen and any(GREY in (d["step_ink"], d["total_ink"]) for d in bars):
-        seen.append("grey ×: no clear change")
-    return [" · ".join(said) for said in (seen, [f"bars: {study['words']['runs']}", whiskers_said(study, data)]) if said]
+    best = max(rung["tokens_per_s"]["median"] for rung in peers)
+    return [{"peer": best, "said": f"PyTorch compiled, {count(best)}"}]
 
 
 def peer_line(line, x, rows_):
     """The line across all rows, with its text above them, on the side that has more room."""
-    left = line["peer_ms"] < x["scale"]["domain"][1] / 2
-    of, at = {"data": {"values": [line]}}, {"x": {**x, "field": "peer_ms"}}
+    left = line["peer"] < x["scale"]["domain"][1] / 2
+    of, at = {"data": {"values": [line]}}, {"x": {**x, "field": "peer"}}
     return [{**of, "mark": {"type": "rule", "strokeWidth": 1, "color": INK, "aria": False}, "encoding": at},
             {**of, "mark": {"type": "text", "text": line["said"], "align": "left" if left else "right", "dx": -2 if left else 2, "fontSize": SMALL,
                             "color": INK},
@@ -122,36 +98,47 @@ def peer_line(line, x, rows_):
 
 def drawing(data, marks, peers, unit_name, narrow):
     rows_ = Rows(data, BAR_WIDTH, narrow)
-    x = rows_.x("ms", "ms per step", rows_.domain("time", [m["published_ms"] for m in marks] + [p["peer_ms"] for p in peers]), format=",~f")
+    x = rows_.x("rate", None, rows_.domain("text", [m["published"] for m in marks] + [p["peer"] for p in peers]), labelExpr=RATE, tickCount=4)
     color = {"condition": {"test": "datum.change === 'unclear'", "value": PALE_BAR}, "value": BAR}
-    bars = rows_.bars({**x, "field": "kept"}, color)
     between = {"mark": {"type": "bar", "height": rows_.bar, "yOffset": rows_.down, "aria": False}, "transform": [{"filter": "datum.before !== null"}],
                "encoding": {"y": rows_.y, "x": x, "x2": {"field": "before"},
                             "color": {"condition": {"test": "datum.change === 'lost'", "value": SLOWER_BAR}, "value": SAVED}}}
-    layers = [rows_.blank(), bars, between, *rows_.whiskers(x), rows_.at_end(x, "time")]
+    layers = [rows_.blank(), rows_.bars({**x, "field": "kept"}, color), between, *rows_.whiskers(x), rows_.at_end(x, "text")]
     if marks:
-        below = rows_.down + rows_.bar / 2 + 4
         layers.append({"data": {"values": marks},
                        "mark": {"type": "point", "shape": "diamond", "size": 36, "filled": False, "fill": PAPER, "color": GREY,
-                                "strokeWidth": 1.5, "opacity": 1, "yOffset": below},
-                       "encoding": {"y": rows_.y, "x": {**x, "field": "published_ms"},
-                                    "description": {"field": "aria", "type": "nominal"}}})
+                                "strokeWidth": 1.5, "opacity": 1, "yOffset": rows_.down + rows_.bar / 2 + 4},
+                       "encoding": {"y": rows_.y, "x": {**x, "field": "published"}, "description": {"field": "aria", "type": "nominal"}}})
     layers += [layer for line in peers for layer in peer_line(line, x, rows_)]
     right = rows_.width
     if narrow:
-        layers += [*rows_.names(right - 120), *rows_.column("step", "vs previous", right - 62, "step_ink"),
-                   *rows_.column("total", "so far", right, "total_ink", fontWeight="bold")]
+        layers += [*rows_.names(right - 120), *rows_.column("step", "× step", right - 62, "step_ink"),
+                   *rows_.column("total", "× total", right, "total_ink", fontWeight="bold")]
     else:
-        layers += [*rows_.names(), *rows_.column("step", "vs previous", right + 70, "step_ink"),
-                   *rows_.column("total", "so far", right + 130, "total_ink", fontWeight="bold"),
-                   *rows_.column("tokens", "tokens/s", right + 200), *rows_.column("memory", f"peak {unit_name}", right + 272)]
+        columns = [("step", "× step", 58, {"ink": "step_ink"}), ("total", "× total", 120, {"ink": "total_ink", "fontWeight": "bold"}),
+                   ("ms", "ms", 182, {}), ("memory", unit_name, 240, {})]
+        if any(d["mfu"] != "—" for d in data):
+            columns.append(("mfu", "MFU", 304, {}))
+        layers += [*rows_.names(), *(layer for field, head, at, mark in columns for layer in rows_.column(field, head, right + at, **mark))]
+    for layer in layers:  # a rung's name leads to what is folded of it
+        if layer.get("encoding", {}).get("text", {}).get("field") == "rung":
+            layer["encoding"]["href"] = {"field": "link", "type": "nominal"}
     return {"data": {"values": data}, **rows_.view(layers)}
+
+
+def lines(study, data, marks):
+    seen = [words for change, words in (("gained", "green: gained over the rung before"), ("lost", "orange: lost"), ("unclear", "pale: no clear change"))
+            if any(d["change"] == change for d in data)]
+    if all(d["rate"] is None for d in data):
+        return []
+    said = " · ".join([f"tokens/s, {runs_said(study)}, {whiskers_said(study, data)}", *seen])
+    return [said + (" · ◊ published, not measured here" if marks else "")]
 
 
 def draw(part):
     study = part["study"]
     if study["mode"] != "cumulative":
         return Missing("`ladder ablate` switches the optimizations on one after another")
-    data, (marks, sources), peers, unit_name = rows(study), published(part), compiled(study), memory_unit(study)[0]
-    return Chart(finding_of(study["words"], NAME), lines(study, data), sources, about(study),
+    data, marks, peers, unit_name = rows(study), published(part), compiled(study), memory_unit(study)[0]
+    return Chart(study["said"]["headline"], lines(study, data, marks), about(study),
                  drawing(data, marks, peers, unit_name, False), drawing(data, marks, peers, unit_name, True))

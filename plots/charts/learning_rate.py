@@ -1,11 +1,9 @@
 """The learning rate over the steps."""
 
-from charts import Chart, finding_of
+from charts import Chart, about
 from charts.course import line, view, x_of
-from study import about
 from theme import BAR, axis
 
-NAME, QUESTION = "learning_rate", "What was its learning rate?"
 
 
 def drawing(report, narrow):
@@ -16,4 +14,4 @@ def drawing(report, narrow):
 
 
 def draw(report):
-    return Chart(finding_of(report["words"], NAME), [], [], about(report), drawing(report, False), drawing(report, True))
+    return Chart("Learning rate", [], about(report), drawing(report, False), drawing(report, True))

@@ -8,13 +8,12 @@ from collections import Counter
 from itertools import accumulate
 from statistics import median
 
-from charts import Chart, Missing, finding_of, notes_of
+from charts import Chart, Missing, about
 from letters import cut
-from study import about, label, own_rungs
+from study import label, own_rungs
 from theme import BAD_INK, GREY, GRID, INK, SERIES, SMALL, TEXT, WHOLE, axis
 from words import judged_deviation, number_of, plain, shorten
 
-NAME, QUESTION = "losses", "Does every rung learn what the reference learns?"
 WIDTH, NARROW_WIDTH, NAMES, NARROW_NAMES, LEAST_HEIGHT, LINE = 600, 182, 250, 126, 260, 16  # px
 MOST_SERIES, MOST_LINES, MOST_POINTS = 8, 40, 3600
 JUDGED_STEPS = 16  # study/guard.h
@@ -163,10 +162,6 @@ def drawing(entries, narrow):
     panel += [
         {"data": {"values": [{"at": 0}]}, "mark": {"type": "rule", "strokeWidth": 1.5, "color": INK, "aria": False},
          "encoding": {"x": {"value": 0}, "x2": {"value": width}, "y": {**y, "field": "at"}}},
-        {"data": {"values": [{"at": t, "text": f"limit ±{plain(t)} nats" + ("" if len(tolerances) == 1 or t == limit else " for some" if narrow else " for some rungs")}
-                             for t in tolerances[-3:] if t == limit or 0.1 < t / limit < 0.6]},
-         "mark": {"type": "text", "align": "left", "baseline": "top", "dy": 4, "fontSize": TEXT - 1, "color": INK, "aria": False},
-         "encoding": {"x": {"value": 6}, "y": {**y, "field": "at"}, "text": {"field": "text", "type": "nominal"}}},
         {"mark": {"type": "line", "clip": True}, "encoding": {
             "x": x, "y": y, "detail": {"field": "line", "type": "nominal"}, "color": INK_OF_LINE, "opacity": OPACITY, "strokeWidth": {"field": "width", "type": "quantitative", "scale": None},
             "description": {"field": "aria", "type": "nominal"}}}]
@@ -177,14 +172,25 @@ def drawing(entries, narrow):
     return with_names(drawn, lines, [down(line["last"]) for line in lines], room, narrow)
 
 
+def limits(entries):
+    """'±0.005 or ±0.01'"""
+    return " or ".join(f"±{plain(limit)}" for limit in sorted({rung["guard"]["tolerance"] for _, rung, _ in entries})[-3:])
+
+
+def title(entries):
+    void = [name for name, rung, _ in entries if is_void(rung)]
+    if void:
+        return f"Losses: {number_of(len(void), 'rung')} of {len(entries)} void, {void[0].removeprefix('+ ')}"
+    judged = [judged_deviation(rung["guard"]) for _, rung, _ in entries]
+    return f"Losses: {number_of(len(entries), 'rung')} follow the reference, median difference {plain(max(x or 0 for x in judged))} nats at most"
+
+
 def draw(part):
     entries = guarded(part)
     if not entries:
         return Missing("`ladder report STUDY` with the study's whole folder, because the losses are in its records; at least two "
                        "measured rungs are needed to compare")
-    lines = [f"lines: the median of the steps so far, up to the {JUDGED_STEPS} that are judged, in the run of each rung that deviates most · grey: its limit",
-             "faint: single steps · log scale in both directions from 0"]
-    notes = notes_of(part["study"]["words"], NAME)
+    lines = [f"lines: the median of the steps so far, up to the {JUDGED_STEPS} that are judged · grey: the limit, {limits(entries)} nats · faint: single steps · symlog"]
     if len(drawn_first(entries)) < len(entries):
-        notes.append(f"{len(drawn_first(entries))} of {number_of(len(entries), 'rung')} are drawn, void ones first")
-    return Chart(finding_of(part["study"]["words"], NAME), lines, notes, about(part["study"]), drawing(entries, False), drawing(entries, True))
+        lines.append(f"{len(drawn_first(entries))} of {number_of(len(entries), 'rung')} are drawn, void ones first")
+    return Chart(title(entries), lines, about(part["study"]), drawing(entries, False), drawing(entries, True))

@@ -2,12 +2,10 @@
 
 import math
 
-from charts import Chart, finding_of
-from study import about
+from charts import Chart, about
 from theme import BAD_INK, BAR, FASTER_INK, GREY, GRID, INK, NARROW, TEXT, axis, legend
 from words import clean, number_of, plain
 
-NAME, QUESTION = "lr_sweep", "Which learning rates are good?"
 WIDTH, HEIGHT = 850, 300
 COLORS = {"too low": BAR, "good": FASTER_INK, "too high": BAD_INK}
 # A look for each reason, in the order of the legend.
@@ -85,8 +83,8 @@ def drawing(sweep, narrow):
 
 
 def draw(sweep):
-    lines = [f"points: mean loss of the last {number_of(sweep['end_steps'], 'step')} · whiskers: how far they swing about a line · grey: good rates"]
+    lines = [f"mean loss of the last {number_of(sweep['end_steps'], 'step')} · whiskers: how far they swing · grey: good rates"]
     beyond = sum(row["beyond"] for row in points(sweep))
     if beyond:
         lines.append(f"at the upper edge: {number_of(beyond, 'rate')} whose losses ended beyond it, or were not finite")
-    return Chart(finding_of(sweep["words"], NAME), lines, [], about(sweep), drawing(sweep, False), drawing(sweep, True))
+    return Chart(sweep["said"]["headline"], lines, about(sweep), drawing(sweep, False), drawing(sweep, True))

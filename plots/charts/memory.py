@@ -4,13 +4,12 @@ The parts do not add up to the peak. They are counted one by one, at different m
 the peak is an outline around the stack of parts, and "other" is what they leave of it.
 """
 
-from charts import Chart, Missing, finding_of, notes_of
+from charts import Chart, Missing, about
 from charts.rungs import BARS, Rows, row
-from study import MEMORY_PARTS, about, has_number, memory_parts, memory_unit, own_rungs
+from study import MEMORY_PARTS, has_number, lead, memory_parts, memory_unit, own_rungs
 from theme import BAR, GREY, INK, PARTS, SERIES
 from words import memory
 
-NAME, QUESTION = "memory", "How much memory does each rung take, and for what?"
 
 WIDTH = 520  # px
 COLORS = {**dict(zip(MEMORY_PARTS.values(), [*PARTS[:3], SERIES[2], PARTS[3]])), "other": PARTS[5]}
@@ -80,10 +79,16 @@ def drawing(data, parts, unit_name, narrow):
     return {"data": {"values": data}, **rows_.view(layers)}
 
 
+def title(study):
+    """Of the rung that the study leads with."""
+    ends = [memory(rung["peak_memory_bytes"], memory_unit(study)) for rung in lead(study) or () if known(rung)]
+    return "Peak memory" + (f" {' → '.join(dict.fromkeys(ends))} {memory_unit(study)[0]}" if len(ends) == 2 else "")
+
+
 def draw(part):
     study = part["study"]
     if not any(known(r) for r in own_rungs(study)):
         return Missing("`ladder ablate` measures it; no rung of this study has a number")
     (data, parts), unit_name = rows(study), memory_unit(study)[0]
-    return Chart(finding_of(study["words"], NAME), [explained(data, parts)], notes_of(study["words"], NAME), about(study),
+    return Chart(title(study), [explained(data, parts)], about(study),
                  drawing(data, parts, unit_name, False), drawing(data, parts, unit_name, True))

@@ -1,12 +1,12 @@
 """The norm of all gradients together over the steps, before clipping. The axis is logarithmic."""
 
-from charts import Chart, Missing, finding_of
-from charts.course import band, band_said, has_band, line, rows, view, x_of
-from study import about
-from theme import BAR, GREY, INK, TEXT, axis
+import math
+
+from charts import Chart, Missing, about
+from charts.course import WIDTH, band, band_said, has_band, line, rows, view, x_of
+from theme import BAR, GREY, INK, NARROW, TEXT, axis
 from words import plain
 
-NAME, QUESTION = "norm", "Are its gradients in bounds?"
 
 
 def positive(report):
@@ -14,19 +14,25 @@ def positive(report):
     return [row for row in rows(report, "norm") if row["lo"] > 0]
 
 
+def ticks(low, high):
+    """1, 2 and 5 of each decade between."""
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    return [x for e in range(first, last + 1) for x in (10.0 ** e, 2 * 10.0 ** e, 5 * 10.0 ** e) if low <= x <= high]
+
+
 def drawing(report, narrow):
     data, x, clip = positive(report), x_of(report), report["training"]["settings"]["clip"]
     ends = [end for row in data for end in (row["lo"], row["hi"])] + ([clip] if clip else [])
     y = {"field": "mean", "type": "quantitative", "scale": {"type": "log", "domain": [min(ends) / 1.2, max(ends) * 1.2], "nice": False},
-         "axis": axis("norm of the gradients", tickCount=5, format="~g")}
+         "axis": axis("norm of the gradients", values=ticks(min(ends) / 1.2, max(ends) * 1.2), format="~g")}
     layers = [band(data, x, y, BAR)] if has_band(data) else []
     layers.append(line(data, x, y, BAR, f"norm of the gradients, from {plain(data[0]['mean'])} to {plain(data[-1]['mean'])}"))
     if clip:
         at = {"data": {"values": [{"clip": clip, "text": f"clipped to {plain(clip)}"}]}}
         place = {**y, "field": "clip"}
         layers += [{**at, "mark": {"type": "rule", "strokeDash": [4, 3], "color": GREY, "aria": False}, "encoding": {"y": place}},
-                   {**at, "mark": {"type": "text", "align": "left", "baseline": "bottom", "dy": -3, "fontSize": TEXT, "color": INK, "aria": False},
-                    "encoding": {"x": {"value": 6}, "y": place, "text": {"field": "text", "type": "nominal"}}}]
+                   {**at, "mark": {"type": "text", "align": "right", "baseline": "bottom", "dy": -3, "fontSize": TEXT, "color": INK, "aria": False},
+                    "encoding": {"x": {"value": (NARROW - 66 if narrow else WIDTH) - 4}, "y": place, "text": {"field": "text", "type": "nominal"}}}]
     return view(layers, narrow)
 
 
@@ -35,4 +41,4 @@ def draw(report):
     if not data:
         return Missing("no norm of this training's gradients is finite")
     marks = ["blue: norm of all gradients together, before clipping" + (f", {band_said(report)}" if has_band(data) else "")]
-    return Chart(finding_of(report["words"], NAME), [*marks, "log scale"], [], about(report), drawing(report, False), drawing(report, True))
+    return Chart("Norm of the gradients", [*marks, "log scale"], about(report), drawing(report, False), drawing(report, True))

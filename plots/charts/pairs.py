@@ -3,13 +3,11 @@
 The axis is logarithmic and does not reach to 0. It always contains the band of changes that are too small to matter.
 """
 
-from charts import Chart, Missing, finding_of
+from charts import Chart, Missing, about
 from charts.gate import said_of
-from study import About
 from theme import BAR, FASTER_INK, GREY, GRID, INK, NARROW, SLOWER_INK, WHOLE, axis
-from words import clean, milliseconds, percent, shorten, times
+from words import milliseconds, number_of, percent, plain, shorten, times
 
-NAME, QUESTION = "pairs", "Do the pairs agree?"
 WIDTH, HEIGHT, MOST_PANELS, MOST_PAIRS = 800, 120, 24, 500
 
 
@@ -46,28 +44,26 @@ def panel(entry, most, narrow):
                       "description": {"field": "aria", "type": "nominal"}}},
     ]
     width = NARROW - 60 if narrow else WIDTH
-    said = [said_of(entry["ratio"], entry["lo"], entry["hi"]), *map(clean, entry["words"]["pairs"])]
+    said = [said_of(entry), f"head took longer in {entry['slower_pairs']} of {number_of(entry['pairs'], 'pair')}",
+            f"sign test p = {plain(entry['sign_test_p'])}"]
     return {"width": width, "height": HEIGHT, "data": {"values": data}, "layer": layers,
             "title": {"text": shorten(entry["label"], 40 if narrow else 90), "subtitle": said if narrow else " · ".join(said), "anchor": "start",
                       "frame": "group", "fontSize": 14, "color": INK, "subtitleFontSize": 12, "subtitleColor": INK, "subtitleLineHeight": 16,
                       "subtitlePadding": 4, "limit": width, "offset": 10}}
 
 
-def of_gate(gate):
+def draw(report):
+    gate = report["gates"][-1]
     if gate["comparison"] is None:
         return Missing("a gate that came to a comparison")
     entries, most = gate["comparison"]["entries"], 1 + gate["min_effect"]
     dashes = "head's median over the mean of the baseline's sessions" if any(map(by_sessions, entries)) else "their centre"
-    lines = ["points: head's time over base's in each pair of runs, in the order made",
-             f"dashes: {dashes} · grey: ±{percent(gate['min_effect'])}, too small to matter · green: less time, orange: more"]
-    notes = [note for note in [clean(gate["words"]["pairs_note"])] if note]
-    if len(entries) > MOST_PANELS:
-        notes.append(f"the first {MOST_PANELS} of {len(entries)} rungs are drawn")
-    if any(entry["pairs"] > MOST_PAIRS for entry in entries):
-        notes.append(f"the first {MOST_PAIRS} pairs are drawn")
+    lines = [f"points: head's time over base's in each pair of runs, in the order made · dashes: {dashes} · grey: ±{percent(gate['min_effect'])}"]
+    if len(entries) > MOST_PANELS or any(entry["pairs"] > MOST_PAIRS for entry in entries):
+        lines.append(f"at most {MOST_PANELS} rungs and {MOST_PAIRS} pairs are drawn")
 
     def drawing(narrow):
         return {"vconcat": [panel(entry, most, narrow) for entry in entries[:MOST_PANELS]],
                 "spacing": 34, "resolve": {"scale": {"x": "independent", "y": "independent"}}}
 
-    return Chart(finding_of(gate["words"], NAME), lines, notes, About.of(gate["words"]["origin"]), drawing(False), drawing(True))
+    return Chart(f"Pair by pair: {number_of(gate['pairs'], 'pair')} of runs", lines, about(gate), drawing(False), drawing(True))

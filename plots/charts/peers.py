@@ -3,14 +3,13 @@
 The ratios are not the quotients of the bars. They are paired within repeats, because the runs were interleaved.
 """
 
-from charts import Chart, Missing, finding_of
+from charts import Chart, Missing, about
 from charts.rungs import disturbed, interval, place_ends, whiskers_said, with_interval
 from letters import cut, text_width, wrapped
-from study import about, has_number, label, peers, reason, slower, unclear
+from study import has_number, label, no_interval, peers, reason, runs_said, slower, unclear
 from theme import BAR, GREY, INK, NARROW, PARTS, SLOWER_INK, SMALL, TEXT, arrow, axis
-from words import milliseconds, shorten, times
+from words import clean, milliseconds, shorten, times
 
-NAME, QUESTION = "peers", "Is it faster than PyTorch?"
 WIDTH, NAMES, RATIOS, LINE, ROW, HEAD, GAP = 470, 210, 110, 16, 30, 30, 16  # px; LINE: of a reason; HEAD: a group's name
 OURS = "ladder"
 
@@ -32,8 +31,8 @@ def rows(study):
             d["text"] = milliseconds(d["ms"]) + disturbed(rung)
             d["aria"] = with_interval(f"{label(study, own)}, {d['rung']}: {milliseconds(d['ms'])}", d["lo"], d["hi"], milliseconds)
             if not ours and pair["ratio"] is not None:
-                d["ratio"] = times(pair["ratio"])
-                d["ink"] = GREY if unclear(pair) else SLOWER_INK if slower(pair) else INK
+                d["ratio"] = times(pair["ratio"]) + (" (one run)" if no_interval(pair) else "")
+                d["ink"] = GREY if unclear(pair) or no_interval(pair) else SLOWER_INK if slower(pair) else INK
                 d["aria"] += ", ours is " + with_interval(d["ratio"], *interval(pair), times) + " as fast"
         shown = own
     place_ends([d for d in out if "group" not in d], "ms")
@@ -98,13 +97,22 @@ def drawing(data, narrow):
     return {"width": width, "height": height, "data": {"values": data}, "layer": layers}
 
 
+def title(study):
+    """Of the last rung that could be compared, with the fastest of its peers."""
+    pairs = [(own, pair, peer) for own, pair, peer in peers(study) if pair["ratio"] is not None]
+    if not pairs:
+        return "Next to PyTorch"
+    own, pair, peer = min((p for p in pairs if p[0] is pairs[-1][0]), key=lambda p: p[1]["ratio"])
+    alone = ", one run each" if no_interval(pair) else ", no clear difference" if unclear(pair) else ""
+    return f"Next to PyTorch: {times(pair['ratio'])} as fast as {clean(peer['title'])}{alone}"
+
+
 def draw(part):
     study = part["study"]
     if not peers(study):
         return Missing("`ladder ablate --with-peer pytorch` runs the same work in plain PyTorch, between our runs")
     data = rows(study)
     bars = [d for d in data if "group" not in d]
-    said = ["light: plain PyTorch, the same recipe, tokens and weights · speedup: paired within repeats, above 1× ours is faster",
-            f"bars: {study['words']['runs']} · {whiskers_said(study, bars)}"
-            + (" · grey ×: no clear difference" if any(d["ink"] == GREY for d in bars) else "")]
-    return Chart(finding_of(study["words"], NAME), said, [], about(study), drawing(data, False), drawing(data, True))
+    said = ["light: plain PyTorch, the same recipe, tokens and weights",
+            f"{runs_said(study)}, {whiskers_said(study, bars)}" + (" · grey ×: no clear difference" if any(d["ink"] == GREY for d in bars) else "")]
+    return Chart(title(study), said, about(study), drawing(data, False), drawing(data, True))

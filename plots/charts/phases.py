@@ -4,13 +4,12 @@ A bar is as long as the rung's own step in the ladder. The traced step may be sl
 Operations that run at the same time count twice. Idle time is what the busy time leaves.
 """
 
-from charts import Chart, Missing, finding_of
+from charts import Chart, Missing, about
 from charts.rungs import Rows, disturbed, row
-from study import about, has_number, own_rungs
+from study import has_number, lead, own_rungs
 from theme import GREY, PARTS
-from words import milliseconds, shorten
+from words import digits3, milliseconds, shorten
 
-NAME, QUESTION = "phases", "Where does a step's time go?"
 
 WIDTH = 540  # px
 OTHER, IDLE = "other", "idle"
@@ -38,17 +37,21 @@ def parts_of(rung):
     return sorted([*phases, (IDLE, IDLE, profile["idle_ms"] or 0)], key=lambda part: list(COLORS).index(part[0]))
 
 
-def rows(study):
-    """(one object for each rung, one for each part of each rung)"""
+def rows(study, ideal=None):
+    """(one object for each rung, one for each part of each rung). `ideal`: (a rung's title, {phase: the least ms}); its row is the last."""
     out, parts = [], []
-    for position, rung in enumerate(r for r in own_rungs(study) if traced(r)):
-        d = row(study, rung, position, ms=None, busy="—", launch="—")
+    for rung in (r for r in own_rungs(study) if traced(r)):
+        d = row(study, rung, len(out), ms=None, busy=share(rung["profile"]["busy_percent"]))
         out.append(d)
-        d["busy"], d["launch"] = share(rung["profile"]["busy_percent"]), share(rung["profile"]["launch_bound_percent"])
         for order, (part, name, ms) in enumerate(parts_of(rung)):
             if ms > 0:
-                parts.append({"row": position, "part": part, "order": order, "size": ms,
+                parts.append({"row": d["row"], "part": part, "order": order, "size": ms,
                               "aria": f"{d['rung']}: {shorten(name, 40)} {milliseconds(ms)}{disturbed(rung)}"})
+    if ideal and any(ideal[0] in (r["title"], r["label"]) for r in own_rungs(study)):
+        d = {"row": len(out), "rung": f"ideal for {ideal[0].removeprefix('+ ')}", "reason": "", "ms": None, "busy": "—"}
+        out.append(d)
+        parts += [{"row": d["row"], "part": part if part in COLORS else OTHER, "order": order, "size": ms, "aria": f"{d['rung']}: {part} {milliseconds(ms)}"}
+                  for order, (part, ms) in enumerate(sorted(ideal[1].items(), key=lambda p: list(COLORS).index(p[0]) if p[0] in COLORS else 99)) if ms > 0]
     return out, parts
 
 
@@ -56,29 +59,26 @@ def drawing(data, parts, narrow):
     rows_ = Rows(data, WIDTH, narrow)
     x = rows_.x("ms", "ms per step", [0, 1.02 * max(rows_.stacked(parts), default=0) or 1], format=",~f")
     layers = [rows_.blank(), *([rows_.stack(parts, x, COLORS)] if parts else [])]
-    launch = any(d["launch"] != "—" for d in data)
     right = rows_.width
     if narrow:
-        layers += [*rows_.names(right - (150 if launch else 75)),
-                   *rows_.column("busy", "busy", right - 84 if launch else right, fontWeight="bold")]
+        layers += [*rows_.names(right - 75), *rows_.column("busy", "busy", right, fontWeight="bold")]
     else:
         layers += [*rows_.names(), *rows_.column("busy", "busy", right + 70, fontWeight="bold")]
-    if launch:
-        layers += rows_.column("launch", "launch-bound", right if narrow else right + 156)
     return {"data": {"values": data}, **rows_.view(layers)}
+
+
+def title(study):
+    """Of the rung that the study leads with, or the last traced one."""
+    ends = [rung for rung in (lead(study) or ())[1:] if traced(rung)] or [r for r in own_rungs(study) if traced(r)]
+    part, _, ms = max(parts_of(ends[-1]), key=lambda p: p[2])
+    return f"Where the time goes: {part} {digits3(ms)} of {milliseconds(step_of(ends[-1])['ms'] if 'step' in ends[-1]['profile'] else ends[-1]['ms_per_step']['median'])}"
 
 
 def draw(part):
     study = part["study"]
     if not any(traced(r) for r in own_rungs(study)):
         return Missing("`ladder ablate --explain` traces each rung, too")
-    data, parts = rows(study)
-    own = [rung for rung in own_rungs(study) if traced(rung)]
-    launch = any(rung["profile"]["launch_bound_percent"] is not None for rung in own)
-    scaled = all("step" in rung["profile"] for rung in own)
-    bars = ("bars: the rung's median step, which was not traced, divided as in one traced run" if scaled
-            else "bars: median step of one traced run, which is not a rung's time")
-    lines = [bars + "; overlapping operations count twice; no interval",
-             "busy: share of a step in which anything ran"
-             + (" · launch-bound: share of the traced time in which it waited for the host's next call" if launch else "")]
-    return Chart(finding_of(study["words"], NAME), lines, [], about(study), drawing(data, parts, False), drawing(data, parts, True))
+    data, parts = rows(study, part.get("ideal"))
+    scaled = all("step" in rung["profile"] for rung in own_rungs(study) if traced(rung))
+    lines = [("the measured step, split as in one traced run" if scaled else "median step of one traced run") + " · busy: share of the step in which anything ran"]
+    return Chart(title(study), lines, about(study), drawing(data, parts, False), drawing(data, parts, True))

@@ -4,19 +4,16 @@ Only matrix products have FLOPs (model/costs.h), so only they have a place under
 panel: a bar for the measured time, with a mark at the time at the limit.
 """
 
-import itertools
 import math
 
-from charts import Chart, Missing, finding_of, notes_of
+from charts import About, Chart, Missing
 from charts.phases import COLORS
-from letters import text_width
-from study import About
+from letters import cut, wrapped
 from theme import GREY, INK, NARROW, PAPER, SHAPES, SMALL, axis, legend
-from words import digits3, milliseconds, rate, shorten, times
+from words import clean, digits3, milliseconds, rate, shorten, times
 
-NAME, QUESTION = "roofline", "How far is each part from the device's limits?"
-WIDTH, HEIGHT, BARS, ROW, MOST_ROWS, MOST_LABELS, LABEL, MOST_BY_ITSELF = 370, 300, 290, 24, 14, 16, 160, 60  # px, numbers of things
-AWAY = [11, 19, 28, 38, 49, 61, 74, 88, 103]  # px from a point to its label, the nearest first
+WIDTH, HEIGHT, BARS, ROW, MOST_ROWS, MOST_LABELS, LABEL = 370, 300, 290, 24, 14, 3, 160  # px, numbers of things
+HEAD = {"anchor": "start", "frame": "group", "fontSize": 13, "fontWeight": "normal", "color": INK, "offset": 10}
 
 
 def name_of(part):
@@ -51,46 +48,6 @@ def edges(limits, points):
     return [min(x) / 3, max(x) * 4], [min([limits["flops_per_s"] / 6, *(v / 2.5 for v in y)]), max([limits["flops_per_s"], *y]) * 2]
 
 
-def place(value, ends, length):
-    """px along an axis of `ends`."""
-    return length * math.log(value / ends[0]) / math.log(ends[1] / ends[0])
-
-
-def labels(limits, points, of_x, of_y, width, taken):
-    """[{text, x, y, and the ends of a line to its point}] of the points with most time, in the axes' units. A label stands as near to its
-    point as the other labels, the points, the roofs and `taken` leave room. A point without room has no label."""
-    def back(px, ends, length):
-        return ends[0] * (ends[1] / ends[0]) ** (px / length)
-
-    def roof(x):
-        return HEIGHT - place(min(limits["flops_per_s"], limits["bytes_per_s"] * back(x, of_x, width)), of_y, HEIGHT)
-
-    at = [(place(p["x"], of_x, width), HEIGHT - place(p["y"], of_y, HEIGHT)) for p in points]
-    taken = [*taken, *((x - 8, x + 8, y - 8, y + 8) for x, y in at)]
-    out = []
-
-    def free(box, above):
-        left, right, top, bottom = box
-        inside = left >= 0 and right <= width and top >= 0 and bottom <= HEIGHT
-        beside_roof = all(bottom + 3 < roof(x) if above else top - 3 > roof(x) for x in (left, (left + right) / 2, right))
-        return inside and beside_roof and not any(left < r and l < right and top < b and t < bottom for l, r, t, b in taken)
-
-    for point, (x, y) in list(zip(points, at))[:MOST_LABELS]:
-        wide = text_width(point["label"], SMALL)
-        for away, turn in itertools.product(AWAY, range(16)):
-            middle, sign = y + away * math.sin(turn * math.pi / 8), math.cos(turn * math.pi / 8)
-            left = x + away * sign - (0 if sign > 0.3 else wide if sign < -0.3 else wide / 2)
-            box = left, left + wide, middle - 7, middle + 7
-            if free(box, y < roof(x)):
-                taken.append(box)
-                end = min(max(x, left), left + wide), min(max(y, middle - 5), middle + 5)
-                out.append({"text": point["label"], "x": back(left, of_x, width), "y": back(HEIGHT - middle, of_y, HEIGHT),
-                            "from_x": point["x"], "from_y": point["y"], "to_x": back(end[0], of_x, width),
-                            "to_y": back(HEIGHT - end[1], of_y, HEIGHT), "away": away > AWAY[0]})
-                break
-    return out
-
-
 def ticks(ends):
     """Of a logarithmic axis: powers of ten; if these are few, also 2 and 5 times them."""
     tens = range(math.floor(math.log10(ends[0])), math.ceil(math.log10(ends[1])) + 1)
@@ -99,82 +56,33 @@ def ticks(ends):
     return whole if len(whole) > 2 else every
 
 
-def by_itself(report, trace):
-    """Micro benchmarks of the trace's device and number type that have a place under the roofs."""
-    recipe, out = trace.get("recipe", {}), []
-    kind = recipe.get("autocast", "off")
-    if kind == "off":
-        kind = "tf32" if recipe.get("matmul_precision") == "high" and trace["device"]["kind"] == "cuda" else "float32"
-    for document in report["micro"]:
-        for one in document["benchmarks"]:
-            parts = one["name"].split("/")
-            of_the_device = not one.get("launch_bound") and parts[2:4] == [kind, trace["device"]["kind"]]
-            if of_the_device and "flops_per_byte" in one and one.get("flops_per_second"):
-                out.append({"x": one["flops_per_byte"], "y": one["flops_per_second"],
-                            "aria": f"{shorten(' '.join(parts[:3]), 60)}, by itself: {rate(one['flops_per_second'], 'FLOP/s')}, "
-                                    f"{digits3(one['flops_per_byte'])} FLOP per byte"})
-    return out[:MOST_BY_ITSELF]
-
-
-def roof_names(limits, ends, width):
-    """[(text, x, y, turned by)]: each along its roof; above the panel if a roof is short."""
-    of_x, of_y = ends
-    ridge, top = limits["flops_per_byte"], limits["flops_per_s"]
-    speed, flow = rate(top, "FLOP/s"), rate(limits["bytes_per_s"], "B/s")
-    end = place(ridge, of_x, width), place(top, of_y, HEIGHT)
-    steepness = HEIGHT / math.log(of_y[1] / of_y[0]) * math.log(of_x[1] / of_x[0]) / width  # px up for each px to the right
-    start = max(0.0, end[0] - end[1] / steepness), max(0.0, end[1] - end[0] * steepness)
-    flat, slope = width - end[0], math.hypot(end[0] - start[0], end[1] - start[1])
-    if flat < 110 or slope < 90:
-        return [{"text": f"roofs: {flow} and {speed}", "x": width, "y": -6, "turn": 0, "align": "right"}]
-    return [{"text": speed, "x": width - 6, "y": HEIGHT - end[1] - 6, "turn": 0, "align": "right"},
-            {"text": flow, "x": (start[0] + end[0]) / 2 - 4, "y": HEIGHT - (start[1] + end[1]) / 2 - 8,
-             "turn": -math.degrees(math.atan(steepness)), "align": "center"}]
-
-
-def box_of(name):
-    """(left, right, top, bottom) around a roof's name."""
-    wide, turn = text_width(name["text"], 12), math.radians(-name["turn"])
-    if name["align"] == "right":
-        return name["x"] - wide, name["x"], name["y"] - 15, name["y"]
-    across, up = wide / 2 * math.cos(turn) + 8, wide / 2 * math.sin(turn) + 8
-    return name["x"] - across - 6, name["x"] + across - 6, name["y"] - up - 6, name["y"] + up - 6
-
-
-def roofs(limits, points, alone, ends, width):
-    """The panel of points."""
-    (x_from, x_to), (low, high) = ends
+def roofs(limits, points, width):
+    """The panel of points. Those with most time have names, as far as there is room."""
+    (x_from, x_to), (low, high) = edges(limits, points)
     ridge, top = limits["flops_per_byte"], limits["flops_per_s"]
     x = {"field": "x", "type": "quantitative", "scale": {"type": "log", "domain": [x_from, x_to], "nice": False},
-         "axis": axis("arithmetic intensity, FLOP per byte", format="~g", values=ticks(ends[0]))}
+         "axis": axis("arithmetic intensity, FLOP per byte", format="~g", values=ticks([x_from, x_to]))}
     y = {"field": "y", "type": "quantitative", "scale": {"type": "log", "domain": [low, high], "nice": False},
-         "axis": axis("FLOP/s", format="~s", values=ticks(ends[1]))}
+         "axis": axis("FLOP/s", format="~s", values=ticks([low, high]))}
     line = [{"x": x_from, "y": x_from * limits["bytes_per_s"]}, {"x": ridge, "y": top}, {"x": x_to, "y": top}]
     phases = list(dict.fromkeys(p["phase"] for p in points))
     look = {channel: {"field": "phase", "type": "nominal", "sort": None, "legend": legend(columns=3, symbolSize=90),
                       "scale": {"domain": phases, "range": [kinds(i, phase) for i, phase in enumerate(phases)]}}
             for channel, kinds in (("color", lambda i, phase: COLORS.get(phase, GREY)), ("shape", lambda i, phase: SHAPES[i % len(SHAPES)]))}
-    size = {"field": "ms", "type": "quantitative", "legend": None,
-            "scale": {"domain": [0, max(p["ms"] for p in points)], "range": [30, 200]}}
-    roofs_named = roof_names(limits, ends, width)
-    named = labels(limits, points, *ends, width, [box_of(name) for name in roofs_named])
-    return {"width": width, "height": HEIGHT, "data": {"values": points}, "layer": [
-        {"data": {"values": line}, "mark": {"type": "line", "strokeWidth": 2, "color": INK, "clip": True, "aria": False},
-         "encoding": {"x": x, "y": y}},
-        *({"data": {"values": [name]},
-           "mark": {"type": "text", "align": name["align"], "baseline": "bottom", "fontSize": 12, "color": INK, "angle": name["turn"] % 360,
-                    "aria": False},
-           "encoding": {"x": {"value": name["x"]}, "y": {"value": name["y"]}, "text": {"field": "text", "type": "nominal"}}}
-          for name in roofs_named),
-        {"data": {"values": [label for label in named if label["away"]]}, "mark": {"type": "rule", "color": GREY, "strokeWidth": 0.8, "aria": False},
-         "encoding": {"x": {**x, "field": "from_x"}, "y": {**y, "field": "from_y"}, "x2": {"field": "to_x"}, "y2": {"field": "to_y"}}},
-        *([{"data": {"values": alone},
-            "mark": {"type": "point", "filled": False, "shape": "diamond", "size": 40, "color": GREY, "strokeWidth": 1.5, "opacity": 1},
-            "encoding": {"x": x, "y": y, "description": {"field": "aria", "type": "nominal"}}}] if alone else []),
+    size = {"field": "ms", "type": "quantitative", "legend": None, "scale": {"domain": [0, max(p["ms"] for p in points)], "range": [30, 200]}}
+    named, line_height = [], math.log(high / low) * 14 / HEIGHT
+    for p in points:
+        if len(named) < MOST_LABELS and all(abs(math.log(p["y"] / other["y"])) > line_height for other in named):
+            named.append({**p, "text": cut(p["label"], width / 2 - 12, SMALL)})
+    middle = math.sqrt(x_from * x_to)  # a name stands on the side with more room
+    sides = [("left", 9, [p for p in named if p["x"] <= middle]), ("right", -9, [p for p in named if p["x"] > middle])]
+    return {"width": width, "height": HEIGHT, "data": {"values": points},
+            "title": {"text": wrapped(f"Matrix products under the roofs: {rate(limits['bytes_per_s'], 'B/s')}, {rate(top, 'FLOP/s')}", width, 13), **HEAD}, "layer": [
+        {"data": {"values": line}, "mark": {"type": "line", "strokeWidth": 2, "color": INK, "clip": True, "aria": False}, "encoding": {"x": x, "y": y}},
         {"mark": {"type": "point", "filled": True, "opacity": 1, "stroke": PAPER, "strokeWidth": 0.5},
          "encoding": {"x": x, "y": y, **look, "size": size, "description": {"field": "aria", "type": "nominal"}}},
-        {"data": {"values": named}, "mark": {"type": "text", "align": "left", "baseline": "middle", "fontSize": SMALL, "color": INK, "aria": False},
-         "encoding": {"x": x, "y": y, "text": {"field": "text", "type": "nominal"}}}]}
+        *({"data": {"values": of}, "mark": {"type": "text", "align": align, "baseline": "middle", "dx": dx, "fontSize": SMALL, "color": INK, "aria": False},
+           "encoding": {"x": x, "y": y, "text": {"field": "text", "type": "nominal"}}} for align, dx, of in sides)]}
 
 
 def times_panel(bars, width, narrow):
@@ -188,7 +96,8 @@ def times_panel(bars, width, narrow):
         return {"mark": {"type": "text", "fontSize": 12, "color": INK, "baseline": "middle", "aria": False, **mark},
                 "encoding": {"y": y, "x": channel, "text": {"field": field, "type": "nominal"}}}
 
-    return {"width": width, "height": (40 if narrow else ROW) * len(bars), "data": {"values": bars}, "layer": [
+    return {"width": width, "height": (40 if narrow else ROW) * len(bars), "data": {"values": bars},
+            "title": {"text": "Measured, and the ideal (black)", **HEAD}, "layer": [
         {"mark": {"type": "bar", "height": 14, "yOffset": down},
          "encoding": {"y": y, "x": x, "color": {"field": "ink", "type": "nominal", "scale": None},
                       "description": {"field": "aria", "type": "nominal"}}},
@@ -201,28 +110,30 @@ def times_panel(bars, width, narrow):
         text("part", {"value": -8}, align="right", limit=LABEL)]}
 
 
-def drawing(limits, points, alone, bars, narrow):
-    panels = []
-    if points:
-        panels.append(roofs(limits, points, alone, edges(limits, points + alone), NARROW - 66 if narrow else WIDTH))
+def drawing(limits, points, bars, narrow):
+    panels = [roofs(limits, points, NARROW - 66 if narrow else WIDTH)] if points else []
     panels.append(times_panel(bars, NARROW - (66 if points else 16) if narrow else BARS, narrow))
     return {"vconcat" if narrow else "hconcat": panels, "spacing": 26, "resolve": {"scale": {"x": "independent", "y": "independent"}}}
 
 
+def latest(report):
+    """The last trace whose parts were measured; None: there is none."""
+    traces = [t for t in report["traces"] if t.get("roofline") and "flops_per_byte" in t["roofline"]["limits"]
+              and any(p["measured_ms"] is not None for p in t["roofline"]["parts"])]
+    return traces[-1] if traces else None
+
+
 def draw(report):
-    traces = [t for t in report["traces"] if t.get("roofline") and any(p["measured_ms"] is not None for p in t["roofline"]["parts"])]
-    if not traces or "flops_per_byte" not in traces[-1]["roofline"]["limits"]:
-        return Missing(("Operations by themselves are drawn under a trace's roofs: " if report["micro"] else "")
-                       + "`ladder profile --trace --roofline --rung RUNG --out DIR`, then "
-                         "`ladder report STUDY --with DIR/RUNG.trace.json`")
-    trace = traces[-1]
+    trace = latest(report)
+    if trace is None:
+        return Missing("`ladder profile --trace --roofline --rung RUNG --out DIR`, then `ladder report STUDY --with DIR/RUNG.trace.json`")
     roofline = trace["roofline"]
     points, bars = rows(roofline)
-    alone = by_itself(report, trace) if points else []
-    lines = ["first: matrix products under the device's two roofs" + ("; hollow diamonds: single operations (micro benchmarks)" if alone else "")] \
-        if points else []
-    lines.append(("second: " if points else "") + "measured time; black: ideal, the least that the limits and the work allow; ×: measured / ideal")
+    worst = max((p for p in roofline["parts"] if p.get("ms_above") is not None and p["measured_ms"] is not None), key=lambda p: p["ms_above"], default=None)
+    title = f"Distance from the device's limits, {clean(trace['title']).removeprefix('+ ')}"
+    if worst and not roofline["limits"].get("refuted"):
+        title += f": {name_of(worst)} has most to gain, {milliseconds(worst['measured_ms'])} against {milliseconds(worst['limit_ms'])} ideal"
     left_out = len([p for p in roofline["parts"] if p["measured_ms"] is not None]) - len(bars)
-    notes = notes_of(report, NAME) + ([f"{left_out} smaller parts are left out of the second"] if left_out > 0 else [])
-    return Chart(finding_of(report, NAME), lines, notes, About.of(report["origins"][NAME]), drawing(roofline["limits"], points, alone, bars, False),
-                 drawing(roofline["limits"], points, alone, bars, True))
+    lines = ["×: measured / ideal, the least that the limits and the work allow" + (f" · {left_out} smaller parts are left out" if left_out > 0 else "")]
+    about = About(f"{clean(trace['title'])} · {clean(trace['device']['name'])} · {clean(trace['created'])[:10]}", "; ".join(map(clean, trace.get("flags") or [])))
+    return Chart(title, lines, about, drawing(roofline["limits"], points, bars, False), drawing(roofline["limits"], points, bars, True))

@@ -21,9 +21,9 @@ def row(study, rung, position, **fields):
 
 
 def interval(estimate):
-    """(lo, hi), both or neither."""
+    """(lo, hi), both or neither: one that tells nothing is not drawn."""
     lo, hi = estimate["lo"], estimate["hi"]
-    return (lo, hi) if lo is not None and hi is not None else (None, None)
+    return (lo, hi) if lo is not None and hi is not None and between(lo, hi, str) != "unknown" else (None, None)
 
 
 def with_interval(text, lo, hi, form):
@@ -38,7 +38,7 @@ def whiskers_said(study, data):
     """What the whiskers are, for rows that place_ends() has placed."""
     if all(d["lo"] is None for d in data):
         return "no interval"
-    return f"whiskers: {confidence(study)} interval" + (", arrow: it goes on" if any(d["to"] != d["hi"] for d in data) else "")
+    return f"whiskers: {confidence(study)}" + (", arrow: it goes on" if any(d["to"] != d["hi"] for d in data) else "")
 
 
 def place_ends(data, field):
@@ -59,9 +59,9 @@ class Rows:
     def __init__(self, data, width, narrow, reach=None):
         self.data, self.narrow = data, narrow
         self.width = NARROW - 16 if narrow else width
-        self.step = 48 if narrow else 34 if len(data) <= 40 else 24
-        self.bar = 15 if narrow or self.step < 34 else 20
-        self.down = 12 if narrow else 0  # how far the bars are below the middle of their rows: the names are in the upper half
+        self.step = 44 if narrow else 30 if len(data) <= 40 else 24
+        self.bar = 14 if narrow or self.step < 30 else 18
+        self.down = 11 if narrow else 0  # how far the bars are below the middle of their rows: the names are in the upper half
         self.reach = self.width if narrow or reach is None else reach
         self.y = {"field": "row", "type": "ordinal", "axis": None,
                   "scale": {"type": "band", "padding": 0, "domain": [d["row"] for d in data]}}

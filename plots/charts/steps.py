@@ -5,13 +5,12 @@ not reach to the slowest step. It shows the runs' medians, the middle 80 % of th
 sides. Steps beyond it are marked at the edge and counted.
 """
 
-from charts import Chart, Missing, finding_of, notes_of
+from charts import Chart, Missing, about
 from charts.rungs import Rows, row
-from study import about, has_number, own_rungs
+from study import has_number, own_rungs
 from theme import BAR, DOUBT_INK, GREY, INK
 from words import milliseconds, number_of, shorten
 
-NAME, QUESTION = "steps", "How long did each step take?"
 WIDTH, LEAST_ROW, RUN, MOST_ROWS, MOST_POINTS = 620, 30, 7, 24, 1200  # px and numbers of things; RUN: a run's line of points
 KINDS = ["as planned", "disturbed", "failed"]
 COLORS, SHAPES = [BAR, DOUBT_INK, GREY], ["circle", "triangle-up", "square"]
@@ -137,13 +136,10 @@ def draw(part):
     cut(medians, *ends)
     own = {rung["index"] for rung in rungs}
     flagged = any(run["rung"] in own and run["step_ms"] and kind_of(run) == "disturbed" for run in part["runs"])
-    lines = ["a line of points for each run, in the order made; each point a timed step; black: the run's median",
-             " · ".join([*([f"triangles at the edge: {number_of(beyond, 'step')} beyond it"] if beyond else []),
-                         *(["purple triangles: disturbed runs"] if flagged else [])])]
-    notes = ["Warm-up steps are left out. The axis does not begin at 0.", *notes_of(study["words"], NAME)]
-    if len(points) < timed:
-        notes.append(f"{len(points):,} of {timed:,} steps are drawn: of each run the fastest, the slowest, and some between")
-    if len(rungs) > MOST_ROWS:
-        notes.append(f"the first {MOST_ROWS} of {number_of(len(rungs), 'rung')} are drawn")
-    return Chart(finding_of(study["words"], NAME), [line for line in lines if line], notes, about(study),
+    lines = ["a line of points for each run, in the order made; each point a timed step; tick: the run's median",
+             " · ".join([*([f"at the edge: {number_of(beyond, 'step')} beyond it"] if beyond else []), *(["purple triangles: disturbed runs"] if flagged else []),
+                         *([f"{len(points):,} of {timed:,} steps drawn"] if len(points) < timed else []),
+                         *([f"the first {MOST_ROWS} of {number_of(len(rungs), 'rung')}"] if len(rungs) > MOST_ROWS else [])])]
+    counted = sum(run["status"] == "ok" for run in part["runs"])
+    return Chart(f"Every step: {number_of(timed, 'timed step')} of {number_of(counted, 'run')}", [line for line in lines if line], about(study),
                  drawing(data, points, medians, ends, False), drawing(data, points, medians, ends, True))

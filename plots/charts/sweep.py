@@ -2,13 +2,12 @@
 
 import math
 
-from charts import Chart, Missing, finding_of, notes_of
+from charts import Chart, Missing, about
 from charts.rungs import interval, whiskers_said, with_interval
-from study import about, has_number, measured, memory_unit, reason, swept_value
+from study import has_number, measured, memory_unit, reason, runs_said, swept_value
 from theme import INK, NARROW, SERIES, SHAPES, arrow, axis, legend
 from words import clean, count, memory, shorten
 
-NAME, QUESTION = "sweep", "How do speed and memory change with size?"
 PANEL, BESIDE, MOST = 380, 8, 24  # px; BESIDE: at most between the marks of two series at one size; MOST: series
 HEADS = {"batch": "batch size, sequences", "context": "context length, tokens", "accumulation": "gradient accumulation, micro-steps per step"}
 
@@ -106,14 +105,11 @@ def drawing(study, data, without, narrow):
 
 def draw(part):
     study = part["study"]
-    if study["mode"] != "sweep":
+    if study["mode"] != "sweep" or len({r["workload"][study["swept"]] for r in study["rungs"]}) < 2:
         return Missing("`ladder ablate --sweep batch=1,2,4 --rung bf16 --rung flash`, also of `context=` and `accumulation=`")
     if not measured(study):
         return Missing("`ladder ablate --sweep` measures it; no rung of this study has a number")
     data, without, series = rows(study)
-    lines = [f"points: {study['words']['runs']} · {whiskers_said(study, data)}", *(["×: no number"] if without else [])]
-    notes = notes_of(study["words"], NAME)
-    if series > MOST:
-        notes.append(f"the first {MOST} of {series} series are drawn")
-    return Chart(finding_of(study["words"], NAME), lines, notes, about(study), drawing(study, data, without, False),
-                 drawing(study, data, without, True))
+    lines = [" · ".join([runs_said(study), whiskers_said(study, data), *(["×: no number"] if without else []),
+                         *([f"the first {MOST} of {series} series"] if series > MOST else [])])]
+    return Chart(study["said"]["headline"], lines, about(study), drawing(study, data, without, False), drawing(study, data, without, True))

@@ -1,13 +1,11 @@
 """Validation loss against seconds of training: each rung's median over its seeds, and thinly each training."""
 
-from charts import Chart, Missing, finding_of
+from charts import Chart, Missing, about
 from charts.losses import LINE, spread
 from letters import cut
-from study import about
 from theme import GREY, INK, SERIES, SMALL, TEXT, axis
-from words import clean, number_of, plain, shorten
+from words import clean, digits3, number_of, plain, shorten
 
-NAME, QUESTION = "to_loss", "How long does each rung take to the loss?"
 WIDTH, NARROW_WIDTH, NAMES, NARROW_NAMES, LEAST_HEIGHT = 600, 192, 250, 116, 320  # px
 MOST_RUNGS, MOST_POINTS = 24, 6000
 
@@ -49,8 +47,10 @@ def rows(study):
 def drawing(study, narrow):
     data, rungs = rows(study)
     losses = [row["loss"] for row in data] + [study["loss"]]
-    reach = max(max(losses) - min(losses), 0.1)
-    low, high = min(losses) - 0.05 * reach, max(losses) + 0.05 * reach
+    # What happens about the loss that is to be reached can be seen; the first losses are beyond the upper edge.
+    top = min(max(losses), study["loss"] + 3 * max(study["loss"] - min(losses), 0.1))
+    reach = max(top - min(losses), 0.1)
+    low, high = min(losses) - 0.05 * reach, top + 0.05 * reach
     width, room = (NARROW_WIDTH, NARROW_NAMES) if narrow else (WIDTH, NAMES)
     height = max(LEAST_HEIGHT, LINE * (len(rungs) + 1))
     last = [height * (high - rung["last"]) / (high - low) for rung in rungs]
@@ -73,6 +73,13 @@ def drawing(study, narrow):
                       "strokeWidth": {"field": "width", "type": "quantitative", "scale": None}, "description": {"field": "aria", "type": "nominal"}}},
         {"mark": {"type": "point", "filled": True, "size": 16, "opacity": 1, "clip": True, "aria": False},
          "transform": [{"filter": "datum.width > 1"}], "encoding": {"x": x, "y": y, "color": ink}}]
+    crossings = [{"seconds": rung["seconds"], "at": study["loss"], "text": f"{digits3(rung['seconds'])} s", "ink": ink_of(position), "below": 8 + 16 * position}
+                 for position, (_, rung) in enumerate(shown(study)) if rung["seconds"]]
+    panel += [{"data": {"values": crossings}, "mark": {"type": "point", "filled": True, "size": 70, "opacity": 1, "aria": False},
+               "encoding": {"x": x, "y": {**y, "field": "at"}, "color": ink}},
+              *({"data": {"values": [one]}, "mark": {"type": "text", "align": "left", "baseline": "top", "dx": 4, "dy": one["below"], "fontSize": TEXT,
+                                                     "fontWeight": "bold", "aria": False},
+                 "encoding": {"x": x, "y": {**y, "field": "at"}, "text": {"field": "text", "type": "nominal"}, "color": ink}} for one in crossings)]
     names = [{"mark": {"type": "rule", "strokeWidth": 2.2, "aria": False},
               "encoding": {"x": {"value": 2}, "x2": {"value": 18}, "y": {**px, "field": "from"}, "y2": {"field": "to"}, "color": ink}},
              {"mark": {"type": "text", "align": "left", "baseline": "middle", "fontSize": size, "color": INK, "aria": False},
@@ -87,8 +94,6 @@ def draw(study):
     if not rungs:
         return Missing("`ladder ablate --resume`: no training of this study has ended well yet")
     all_rungs = sum(bool(rung["medians"]) for rung in study["rungs"])
-    notes = ["Seconds are those of the steps, without validation. The axis of the loss does not begin at 0."]
-    if len(rungs) < all_rungs:
-        notes.append(f"{len(rungs)} of {number_of(all_rungs, 'rung')} are drawn")
-    lines = ["thick: median over the seeds at each validation · thin: each training · dashed: the loss that is to be reached"]
-    return Chart(finding_of(study["words"], NAME), lines, notes, about(study), drawing(study, False), drawing(study, True))
+    lines = ["thick: median over the seeds · thin: each training · seconds are those of the steps"
+             + (f" · {len(rungs)} of {number_of(all_rungs, 'rung')} are drawn" if len(rungs) < all_rungs else "")]
+    return Chart(study["said"]["headline"], lines, about(study), drawing(study, False), drawing(study, True))

@@ -1,12 +1,10 @@
 """Training and validation loss over the steps, with the spikes."""
 
-from charts import Chart, Missing, finding_of
+from charts import Chart, Missing, about
 from charts.course import band, band_said, has_band, line, rows, view, x_of
-from study import about
 from theme import BAR, DOUBT_INK, SERIES, axis
 from words import number_of, plain
 
-NAME, QUESTION = "training_loss", "Does it learn?"
 VALIDATION = SERIES[1]
 
 
@@ -45,5 +43,5 @@ def draw(report):
         marks.append("green: loss on text that is not trained on")
     if any(s["spikes"] for s in report["stretches"]):
         marks.append("purple triangles: spikes")
-    return Chart(finding_of(report["words"], NAME), [" · ".join(marks)], ["The axis of the loss does not begin at 0."], about(report),
+    return Chart(report["said"]["headline"], [" · ".join(marks)], about(report),
                  drawing(report, False), drawing(report, True))

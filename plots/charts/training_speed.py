@@ -1,12 +1,10 @@
 """Tokens per second over the steps."""
 
-from charts import Chart, finding_of
+from charts import Chart, about
 from charts.course import line, view, x_of
-from study import about
 from theme import BAR, axis
 from words import count
 
-NAME, QUESTION = "training_speed", "How fast was it?"
 
 
 def drawing(report, narrow):
@@ -17,5 +15,5 @@ def drawing(report, narrow):
 
 
 def draw(report):
-    return Chart(finding_of(report["words"], NAME), ["blue: tokens/s of the steps alone, without validation and checkpoints"], [], about(report),
+    return Chart("Tokens per second", ["of the steps alone, without validation and checkpoints"], about(report),
                  drawing(report, False), drawing(report, True))

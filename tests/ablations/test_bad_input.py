@@ -18,10 +18,10 @@ import numpy as np
 import pytest
 from conftest import ROOT, ladder_document, snapshot, write_json
 
-HINT = re.compile(r"`ladder( \w+)? --help` says what there is\.")
+HINT = re.compile(r"Try 'ladder( \w+)? --help'\.")
 
 ABLATE = ["ablate", "--ladder", "tiny", "--out", "study"]
-RUN = ["run", "--model", "tiny", "-T", "16", "--steps", "1", "--warmup", "0", "--record", "record.json"]
+RUN = ["run", "--model", "tiny", "-T", "16", "--steps", "1", "--warmup", "0", "--out", "record.json"]
 TRAIN = ["train", "--model", "tiny", "-T", "16", "--steps", "1", "--save", "saved.safetensors"]
 LADDERS = ", ".join(sorted(file.stem for file in (ROOT / "ladders").glob("*.json")))
 TOKENIZE = ["tokenize", "--out", "tokens.bin"]
@@ -94,6 +94,7 @@ FILES = {
     "pickle.pt": b"\x80\x02}q\0.",
     "book.txt.gz": b"\x1f\x8b\x08\0\0\0\0\0\0\3",
     "utf-16.txt": "To be, or not to be".encode("utf-16"),
+    "raw": np.random.default_rng(0).integers(0, 50257, 4000, "<u2").tobytes(),
     "raw.bin": np.arange(1000, 2000, dtype="<u2").tobytes(),
     "shard.npy": b"\x93NUMPY\1\0\x76\0{'descr': '<u2'",
     "other/config.json": {"n_head": 8},
@@ -187,6 +188,7 @@ REFUSED = [
     ([*ABLATE, "--data", "utf-16.txt"], "utf-16.txt: is a text in UTF-16, not a UTF-8 text: `iconv "),
     ([*TRAIN, "--data", "shard.npy"], "shard.npy: is a NumPy array, not a UTF-8 text: a token file is 256 int32 .20240520, 1, "),
     ([*TRAIN, "--data", "raw.bin"], "raw.bin: the magic number must be 20240520, got .*; if these are tokens without a header"),
+    ([*TRAIN, "--data", "raw"], "raw: is probably uint16 tokens without a header, not a UTF-8 text: a token file is 256 int32"),
     ([*TRAIN, "--data", "good.bin", "--end-of-text"], "--end-of-text: needs a text, and .*good.bin is a token file"),
     ([*TOKENIZE, "--data", "good.txt", "--vocab", "book.txt.gz"], "book.txt.gz: is compressed by gzip, not a vocabulary"),
     (["sample", "--weights", "lfs.safetensors"], "lfs.safetensors: is a Git LFS pointer, not a safetensors file"),
@@ -202,12 +204,12 @@ REFUSED = [
     ([*TRAIN, "--weights", "relu/model.safetensors"], r'relu/config.json: "activation_function" must be "gelu_new", got "relu"'),
     # Standard output is no place for these.
     (["ablate", "--out", "-"], r"--out: standard output \(-\) cannot be used here; name a place"),
-    ([*RUN[:-1], "-"], r"--record: standard output \(-\) cannot be used here; --json prints the record"),
+    ([*RUN[:-1], "-"], r"--out: standard output \(-\) cannot be used here; --json prints the record"),
     ([*TRAIN[:-1], "-"], r"--save: standard output \(-\) cannot be used here"),
     (["train", "--out", "-"], r"--out: standard output \(-\) cannot be used here"),
     (["report", "good.json", "--out", "-"], r"--out: standard output \(-\) cannot be used here"),
     (["tokenize", "--data", "good.txt", "--out", "./good.txt"], "--out ./good.txt: is the file that --data names"),
-    (["run", "--from", "good.json", "--record", "good.json"], "--record good.json: is the file that --from names"),
+    (["run", "--from", "good.json", "--out", "good.json"], "--out good.json: is the file that --from names"),
     ([*ABLATE, "--data", "id.bin"], "id.bin: tokens must be between 0 and 50256, got 50257 at position 99"),
     ([*RUN, "--data", "half-header.bin"], "half-header.bin: a token file begins with a header of 1024 bytes, got 500"),
     ([*TRAIN, "-B", "1", "--data", "short.bin"], "short.bin: 16 tokens; a batch of 1 x 16"),
@@ -232,7 +234,7 @@ REFUSED = [
     ([*TRAIN, "--validation-share", "1"], "--validation-share must be a number between 0 and 0.9, got 1"),
     ([*TRAIN, "--out", "."], r"is not empty \(.* is in it\); a training needs a new or an empty folder"),
     ([*TRAIN[:-2], "--lr-sweep", "1e-3:1:3"], "--lr-sweep: each training must have between 8 and 10000 steps .*, got 1"),
-    ([*TRAIN, "--lr-sweep", "1e-3:1:3"], "excludes"),
+    ([*TRAIN, "--lr-sweep", "1e-3:1:3"], "--lr-sweep cannot be combined with --save$"),
     ([*TRAIN, "--recipe", '{"batches": "mapped"}'], "recipe: batches must be preloaded, gather or prefetched to train, .*, got mapped"),
     ([*TRAIN, "--batch-tokens", str(16 << 17)], "--batch-tokens must be at most 1048576 with 1 x 16 tokens at a time, got 2097152"),
     ([*TRAIN[:-2], "--out", "new", "--save", "new/weights"], "--save new/weights: must lie outside --out"),
@@ -240,7 +242,7 @@ REFUSED = [
     (["train", "--resume", "--out", "nothing-here"], r"nothing-here: holds no training \(no training.json\)"),
     (["train", "--resume", "--out", "nothing-here", "--seed", "2"], "--seed would change the training that --resume continues"),
     # What a text is to be written with.
-    (["sample"], "--weights is required"),
+    (["sample"], "sample needs --weights PATH$"),
     (["sample", "--weights", "shape.safetensors"], 'shape.safetensors: not GPT-2\'s weights: tensor "wpe.weight" is missing'),
     (["sample", "--weights", "nan.safetensors", "--tokens", "5"], "the weights give logits that are not finite"),
     ([*SAMPLE, "--prompt", "word " * 65], r"--prompt must have at most 64 tokens, the positions of the model, got 6\d"),
@@ -254,7 +256,10 @@ REFUSED = [
     (["ablate", "--resume", "--out", "nothing-here"], "nothing-here: holds no study"),
     (["ablate", "--resume", "--out", "good.txt"], "good.txt"),
     # Words.
-    (["--verbose"], "--verbose|subcommand"),
+    (["--verbose"], 'there is no flag "--verbose"$'),
+    (["--hepl"], 'there is no flag "--hepl"; did you mean --help[?]$'),
+    (["list"], 'there is no command "list"; did you mean doctor[?]$'),
+    (["xyzzy"], 'there is no command "xyzzy"$'),
     (["abalte", "--repeats", "2"], r'there is no command "abalte"; did you mean ablate\?'),
     ([*ABLATE, "--repaets", "2"], r'there is no flag "--repaets"; did you mean --repeats\?'),
     ([*ABLATE, "--reps", "2"], r'there is no flag "--reps"; did you mean --repeats\?'),
@@ -267,26 +272,39 @@ REFUSED = [
     ([*ABLATE, "--qqqqqqqqqq"], 'there is no flag "--qqqqqqqqqq"$'),
     (["train", "--wait"], 'there is no flag "--wait"$'),  # --clip shares only its dashes
     ([*ABLATE, "-x"], 'there is no flag "-x"$'),
-    (["-V"], 'there is no flag "-V"$'),
-    ([*ABLATE, "stray"], "stray"),
-    ([*ABLATE, "--steps"], "--steps"),
-    ([*ABLATE, "--out", "twice"], "--out"),
+    ([*ABLATE, "-b", "3"], 'there is no flag "-b"; did you mean -B[?]$'),
+    ([*ABLATE, "stray"], 'ablate takes no argument "stray"$'),
+    (["ablate", "good.json"], r'ablate takes no argument "good.json"; did you mean --ladder good.json\?'),
+    (["tokenize", "good.txt"], r'tokenize takes no argument "good.txt"; did you mean --data good.txt\?'),
+    (["sample", "To be"], r'sample takes no argument "To be"; did you mean --prompt "To be"\?'),
+    (["train", "tiny"], r'train takes no argument "tiny"; did you mean --model tiny\?'),
+    (["train", "gone"], 'train takes no argument "gone"$'),
+    (["tokenize", "--dta", "good.txt"], r'there is no flag "--dta"; did you mean --data\?'),
+    ([*ABLATE, "--steps"], "--steps needs a value: N$"),
+    ([*ABLATE, "--out", "twice"], "--out can be given only once$"),
+    (["doctor", "--plan"], "--plan needs a value: RUNG|FILE|JSON$"),
+    (["profile", "--diff", "a", "--diff", "b", "--diff", "c"], "--diff takes at most 2 values$"),
     ([*ABLATE, "--mode", ""], "--mode: must not be empty"),
     ([*ABLATE, "--data", ""], "--data: must not be empty"),
     ([*ABLATE, "--data", os.fsdecode(b"caf\xe9.txt")], r'--data: "caf\\xe9.txt" is not UTF-8'),
     ([*ABLATE, "--model", "ti\nny"], 'unknown model "ti ny"; the known models are gpt2-124m'),
     (["train", "--model", "gpt3", "--save", "x"], 'unknown model "gpt3"'),
+    ([*ABLATE, "--model", "small"], r'unknown model "small"; .*; did you mean gpt2-124m\?$'),
+    ([*ABLATE, "--model", "gpt2-xl"], r'unknown model "gpt2-xl"; .*; did you mean gpt2-1558m\?$'),
+    ([*ABLATE, "--model", "tyni"], r'unknown model "tyni"; .*; did you mean tiny\?$'),
     (["ablate", "--ladder", "gpt9", "--out", "study"], f"--ladder gpt9: no such ladder; did you mean gpt2[?] There are {LADDERS}"),
-    ([*ABLATE, "--mode", "both"], "--mode must be one of cumulative, leave-one-out, one-at-a-time, factorial, sweep, got both"),
+    ([*ABLATE, "--mode", "both"], "--mode must be one of cumulative, leave-one-out, one-at-a-time, factorial, sweep, got both$"),
+    ([*ABLATE, "--mode", "factorail"], r"got factorail; did you mean factorial\?$"),
     # Flags that exclude each other.
     ([*ABLATE, "--sweep", "batch=1,2", "--batch", "3"], "--batch cannot be combined with --sweep batch=..."),
     ([*ABLATE, "--explain", "--mode", "leave-one-out"], "--explain: needs --mode cumulative"),
     (["ablate", "--resume"], "--resume needs --out"),
     (["ablate", "--resume", "--out", "plans/data", "--json", "--seed", "2"],
      "--seed would change the study that --resume continues; with --resume only --out, --json, --budget-s, --explain, --wait, --quick can"),
-    ([*ABLATE, "--quick", "--repeats", "3"], "--quick|--repeats"),
-    ([*RUN, "--ladder", "tiny"], "--rung"),
-    ([*RUN, "--rung", "start", "--recipe", "{}"], "--rung|--recipe"),
+    ([*ABLATE, "--quick", "--repeats", "3"], "--quick cannot be combined with --repeats$"),
+    (["ablate", "--resume", "--out", "study", "-n"], "--dry-run cannot be combined with --resume$"),
+    ([*RUN, "--ladder", "tiny"], "--ladder needs --rung$"),
+    ([*RUN, "--rung", "start", "--recipe", "{}"], "--recipe cannot be combined with --rung$"),
     ([*RUN, "--run", "r1-00-start"], "--plan"),
     (["run", "--plan", "plans/batch/plan.json"], "--run"),
     (["run", "--plan", "plans/batch/plan.json", "--run", "r1-00-start", "--steps", "3"], "--plan"),
@@ -296,7 +314,8 @@ REFUSED = [
     (["doctor", "--plan", "flsh"], "--plan flsh: no such rung; did you mean flash"),
     (["doctor", "--plan", "{}", "--ladder", "tiny"], "--ladder: needs the name of a rung in --plan"),
     (["doctor", "--plan", '{"execution": "graph"}'], "recipe: execution graph needs device cuda"),
-    (["report"], "STUDY... is missing"),
+    (["report"], r"report needs STUDY\.\.\.$"),
+    ([*ABLATE, "--threads", "4096"], r"--threads must be between 1 and \d+, the cores that this process may use, got 4096"),
     ([*PROFILE, "--ladder", "tiny"], "--ladder: needs --rung or --diff"),
     (["profile", "--diff", "a.trace.json", "b.trace.json", "--out", "x"], "--out: cannot be combined with two files of --diff"),
     (["profile", "--diff", "a.trace.json", "b.trace.json", "-B", "2"], "--batch: cannot be combined with two files of --diff"),
@@ -305,7 +324,7 @@ REFUSED = [
     ([*ABLATE, "-B", "65536", "-T", "64"], "tokens; a batch of 65536 x 64"),
     ([*ABLATE, "--sweep", "batch=1,60000", "-T", "64"], "tokens; a batch of 60000 x 64 needs"),
     ([*ABLATE, "-T", "65", "--positions", "10"], "--context must be between 1 and 64, got 65; tiny has 64 positions, --positions gives it more"),
-    (["run", "--model", "tiny", "-T", "256", "--record", "record.json"], "--context must be between 1 and 64, got 256"),
+    (["run", "--model", "tiny", "-T", "256", "--out", "record.json"], "--context must be between 1 and 64, got 256"),
     (["train", "--model", "tiny", "-T", "65"], "--context must be between 1 and 64, got 65"),
 ]
 
@@ -326,7 +345,7 @@ def test_a_vocabulary_that_was_not_fetched(assert_refused) -> None:
     ([*RUN, "--recipe", '{"device": "cuda"}'], "device cuda is not available here: no CUDA device"),
     ([*TRAIN, "--recipe", '{"device": "cuda"}'], "device cuda is not available here"),
     # A ladder for another machine. It would take hours, and more memory than most machines have.
-    (["ablate", "--ladder", "gpt2", "--limit", "1", "--out", "study"],
+    (["ablate", "--ladder", "gpt2", "--limit-s", "1", "--out", "study"],
      "ladder gpt2 .about .* GiB in all, estimated.: a run of .*; this machine's ladder is gpt2-cpu: ladder ablate --ladder gpt2-cpu; "
      "--force starts anyway"),
 ]))
@@ -336,7 +355,7 @@ def test_what_this_machine_cannot_do(assert_refused, arguments, says) -> None:
 
 @pytest.mark.parametrize("flag, value, least", [
     ("--batch", "0", 1), ("--context", "1.5", 1), ("--accumulation", "abc", 1), ("--steps", "99999999999999999999", 1),
-    ("--repeats", "", 1), ("--threads", "1e2", 1), ("--limit", "1 2", 1), ("--budget-s", "0", 1),
+    ("--repeats", "", 1), ("--threads", "1e2", 1), ("--limit-s", "1 2", 1), ("--budget-s", "0", 1),
     ("--seed", "-1", 0), ("--warmup", "-1", 0), ("--order-seed", "-1", 0)])
 def test_numbers(assert_refused, flag, value, least) -> None:
     assert_refused([*ABLATE, flag, value], f"{flag} must be a whole number between {least} and .*, got {re.escape(value or 'nothing')}$")
@@ -345,7 +364,7 @@ def test_numbers(assert_refused, flag, value, least) -> None:
 # With so many steps the test would run into its limit, unless the refusal comes before the work.
 WRITERS = {
     "ablate": ["ablate", "--ladder", "tiny", "--out"],
-    "run": ["run", "--model", "tiny", "-T", "16", "--steps", "100000", "--record"],
+    "run": ["run", "--model", "tiny", "-T", "16", "--steps", "100000", "--out"],
     "train": ["train", "--model", "tiny", "-T", "16", "--steps", "100000", "--save"],
     "tokenize": ["tokenize", "--data", "good.txt", "--out"],
 }
@@ -381,8 +400,8 @@ def test_a_device_is_not_replaced_and_a_link_is_followed(assert_refused, ladder,
     ["tokenize", "--data", "good.txt", "--vocab", "read", "--out", "read"],
     ["train", "--model", "tiny", "-T", "16", "--data", "read", "--save", "read"],
     ["train", "--model", "tiny", "-T", "16", "--recipe", "read", "--save", "link"],
-    ["run", "--model", "tiny", "-T", "16", "--recipe", "read", "--record", "read"],
-    ["run", "--model", "tiny", "-T", "16", "--data", "read", "--record", "link"],
+    ["run", "--model", "tiny", "-T", "16", "--recipe", "read", "--out", "read"],
+    ["run", "--model", "tiny", "-T", "16", "--data", "read", "--out", "link"],
 ], ids=lambda arguments: " ".join(arguments[:1] + arguments[-4:]))
 def test_what_is_read_is_not_written_over(assert_refused, files, arguments) -> None:
     (files / "read").write_text('{"attention": "flash"}' if "--recipe" in arguments else "text " * 100)

@@ -74,7 +74,7 @@ def test_a_cold_cache_is_what_it_is_called_or_the_study_says_not(pipeline, by_wa
     assert all(record["data"]["cold"] for record in by_way.values())
     doubtful = [cached for cached, size in before if cached is None or 2 * cached > size]
     assert bool(told) == bool(doubtful), (told, before)
-    assert "--cold-cache" in (pipeline[0] / "report.md").read_text().split("how to reproduce")[1]
+    assert "--cold-cache" in (pipeline[0] / "report.md").read_text().split("<summary>Reproduce")[1]
 
 
 def test_study_table_pages_and_exports_show_what_batches_cost(ladder, pipeline) -> None:
@@ -83,8 +83,8 @@ def test_study_table_pages_and_exports_show_what_batches_cost(ladder, pipeline) 
     for rung in study["rungs"]:
         assert 0 < rung["batches"]["share"] <= 1 and rung["batches"]["ms"]["median"] > 0, rung["batches"]
     assert re.search(r"^a step's batch +ms +of step +read +disk +faults +held +cached$", done.stdout, re.M), done.stdout
-    assert all(len(line) <= 80 for line in done.stdout.partition("Files:")[0].splitlines()), done.stdout
-    assert "## What a batch costs" in (folder / "report.md").read_text() and "What a batch costs" in (folder / "report.html").read_text()
+    assert all(len(line) <= 80 for line in done.stdout.partition("Open ")[0].splitlines()), done.stdout
+    assert "What a batch costs" in (folder / "report.md").read_text() and "What a batch costs" in (folder / "report.html").read_text()
     header, *rows = (folder / "rungs.csv").read_text().splitlines()
     assert "data_ms_median" in header.split(",") and len(rows) == len(WAYS)
     assert "data_ms" in (folder / "steps.csv").read_text().splitlines()[0].split(",")
@@ -96,7 +96,7 @@ def test_a_large_text_is_made_of_copies_and_kept(ladder, environment, tmp_path) 
     text = tmp_path / "play.txt"
     text.write_text("Enter two murderers.\nFirst Murderer: My lord, we are ready.\n" * 100)
     run = ["run", "--ladder", "data-pipeline-cpu", "--rung", "mapped_file", *SMALL, "--data", text, "--repeat-to", "100kB",
-           "--record", tmp_path / "record.json"]
+           "--out", tmp_path / "record.json"]
     assert ladder(*run).returncode == 0
     (copies,) = (pathlib.Path(environment["XDG_CACHE_HOME"]) / "gpt2-ladder" / "texts").glob("play-*")
     assert copies.stat().st_size >= 100_000 and copies.stat().st_size % text.stat().st_size == 0
@@ -115,7 +115,7 @@ def test_a_study_says_how_its_text_was_made(ladder, small, tmp_path) -> None:
     assert done.returncode == 0, done.stderr
     plan = read_json(out / "study.json")["plan"]
     assert plan["cold_cache"] is True and plan["repeated"] == {"source": "play.txt", "bytes": 100_000}
-    assert " --data play.txt --repeat-to 100000 --cold-cache " in read_json(out / "report.json")["studies"][0]["words"]["command"]
+    assert " --data play.txt --repeat-to 100000 --cold-cache " in read_json(out / "report.json")["studies"][0]["said"]["command"]
     assert ladder("verify", out).returncode == 0
 
 
@@ -138,7 +138,7 @@ def test_a_token_file_cannot_be_tokenized_in_the_step(ladder, tmp_path) -> None:
 
 
 def test_the_ladder_of_a_gpu_names_that_of_a_cpu(ladder, tmp_path) -> None:
-    done = ladder("ablate", "--ladder", "data-pipeline", "--limit", "1", "--out", tmp_path / "study")
+    done = ladder("ablate", "--ladder", "data-pipeline", "--limit-s", "1", "--out", tmp_path / "study")
     assert done.returncode == 3 and "this machine's ladder is data-pipeline-cpu: ladder ablate --ladder data-pipeline-cpu" in done.stderr
     assert not (tmp_path / "study").exists()
     on_gpu, on_cpu = (read_json(ROOT / "ladders" / f"{name}.json") for name in ("data-pipeline", "data-pipeline-cpu"))

@@ -260,7 +260,7 @@ def test_a_clock_that_runs_backwards(ladder, preload, small, calm, tmp_path) -> 
 
 def test_a_limit_holds_though_the_clock_runs_backwards(ladder, preload, small, tmp_path) -> None:
     preload(FAULT_CLOCK="1")
-    done = ladder("ablate", "--ladder", small, *ARGUMENTS, "--steps", "100000", "--limit", "1", "--force", "--out", tmp_path / "study")
+    done = ladder("ablate", "--ladder", small, *ARGUMENTS, "--steps", "100000", "--limit-s", "1", "--force", "--out", tmp_path / "study")
     assert done.returncode == 1, done.stderr
     for record in records(tmp_path / "study").values():
         assert record["failure"]["kind"] == "timeout" and record["duration_s"] > 0

@@ -46,7 +46,7 @@ def shards(measure, tmp_path_factory) -> list[pathlib.Path]:
     for index, folder in enumerate(folders, 1):
         done = measure(f"{index}/4", folder)
         assert done.returncode == 0, done.stderr
-        assert done.stdout.endswith(f"This is shard {index} of 4; when all are done, join them with: ladder merge OUT SHARD...\n")
+        assert done.stdout.endswith(f"This is shard {index} of 4; when all are done, join them with: ladder merge SHARD... --out FOLDER\n")
     return folders
 
 
@@ -69,7 +69,7 @@ def test_every_machine_makes_the_same_plan_and_its_own_repeats(shards) -> None:
 def test_four_shards_one_lost_and_measured_again(copies, measure, ladder, tmp_path) -> None:
     shutil.rmtree(copies[2])
     merged = tmp_path / "merged"
-    done = ladder("merge", merged, *(copies[index] for index in (3, 0, 1)))
+    done = ladder("merge", "--out", merged, *(copies[index] for index in (3, 0, 1)))
     assert done.returncode == 0, done.stderr
     assert (f"{merged}: 2 of 8 runs are missing, in repeats 3; merge their shard, too, or make them here: "
             f"ladder ablate --resume --out {merged}\n") in done.stderr
@@ -78,7 +78,7 @@ def test_four_shards_one_lost_and_measured_again(copies, measure, ladder, tmp_pa
     shutil.copytree(merged, completed)
 
     assert measure("3/4", copies[2]).returncode == 0
-    done = ladder("merge", merged, copies[2])  # to what is there
+    done = ladder("merge", "--out", merged, copies[2])  # to what is there
     assert done.returncode == 0 and "missing" not in done.stderr
     every = {run: record for folder in copies for run, record in records(folder).items()}
     assert records(merged) == every and len(every) == 8
@@ -139,7 +139,7 @@ def test_a_shard_with_nothing_to_do_says_so(measure, ladder, shards, tmp_path) -
     done = measure("5/6", tmp_path / "none")
     assert done.returncode == 0 and done.stdout == "shard 5/6 has nothing to do: the plan has 4 repeats\n"
     assert plan_without_shard(tmp_path / "none") == plan_without_shard(shards[0])
-    assert ladder("merge", tmp_path / "merged", tmp_path / "none", shards[0]).returncode == 0
+    assert ladder("merge", "--out", tmp_path / "merged", tmp_path / "none", shards[0]).returncode == 0
     done = measure("5/6", tmp_path / "none", "--json")
     assert done.returncode == 0 and "has nothing to do" in done.stderr and json.loads(done.stdout)["plan"]["runs_ok"] == 0
     assert ladder("report", tmp_path / "none").returncode == 0
@@ -216,7 +216,7 @@ MISFITS = {
 def test_what_does_not_fit_is_refused(copies, ladder, tmp_path, what) -> None:
     spoil, says = MISFITS[what]
     spoil(copies[1])
-    done = ladder("merge", tmp_path / "merged", *copies)
+    done = ladder("merge", "--out", tmp_path / "merged", *copies)
     assert done.returncode == 2 and done.stderr.count("\n") == 1 and "\x1b" not in done.stderr
     assert re.search(says, done.stderr), done.stderr
     assert not (tmp_path / "merged").exists()
@@ -225,18 +225,18 @@ def test_what_does_not_fit_is_refused(copies, ladder, tmp_path, what) -> None:
 def test_folders_that_cannot_be_meant(copies, ladder, tmp_path) -> None:
     for arguments, says in (([copies[0], copies[1]], "holds a shard; merge into another folder"),
                             ([tmp_path / "new", copies[0], copies[0]], "given twice"),
-                            ([tmp_path / "new"], "SHARDS... is missing"),
+                            ([tmp_path / "new"], "merge needs SHARDS..."),
                             ([tmp_path / "new", tmp_path / "nowhere"], "holds no study")):
-        done = ladder("merge", *arguments)
+        done = ladder("merge", "--out", *arguments)
         assert done.returncode == 2 and says in done.stderr and not (tmp_path / "new").exists(), done.stderr
 
 
 def test_a_copy_of_a_record_is_no_second_measurement(copies, ladder, tmp_path) -> None:
     for file in (copies[0] / "records").glob("*.json"):
         shutil.copy(file, copies[1] / "records")
-    assert ladder("merge", tmp_path / "merged", *copies).returncode == 0
+    assert ladder("merge", "--out", tmp_path / "merged", *copies).returncode == 0
     before = {file: file.stat().st_ino for file in (tmp_path / "merged" / "records").iterdir()}
-    assert ladder("merge", tmp_path / "merged", *copies).returncode == 0  # again, into the same folder
+    assert ladder("merge", "--out", tmp_path / "merged", *copies).returncode == 0  # again, into the same folder
     assert {file: file.stat().st_ino for file in (tmp_path / "merged" / "records").iterdir()} == before
 
 
@@ -244,7 +244,7 @@ def test_a_failed_run_is_joined_too(copies, ladder, tmp_path) -> None:
     file = sorted((copies[1] / "records").glob("*flash.json"))[0]
     write_json(file, {"kind": "record", "schema_version": 1, "id": file.stem, "started": "2026-01-01T00:00:00Z", "duration_s": 1.0,
                       "status": "failed", "failure": {"kind": "timeout", "message": "too late"}})
-    done = ladder("merge", tmp_path / "merged", *copies)
+    done = ladder("merge", "--out", tmp_path / "merged", *copies)
     assert done.returncode == 0, done.stderr
     assert f'rung 2 "{read_json(tmp_path / "merged" / "plan.json")["rungs"][2]["title"]}": run {file.stem}: too late' in read_json(
         tmp_path / "merged" / "study.json")["warnings"]
@@ -259,12 +259,12 @@ def test_a_run_that_was_made_again_takes_the_first_ones_place(copies, ladder, tm
     write_json(failed, {"kind": "record", "schema_version": 1, "id": failed.stem, "started": "2026-01-01T00:00:00Z", "duration_s": 1.0,
                         "status": "failed", "failure": {"kind": "timeout", "message": "too late"}})
     write_json(disturbed, json.loads(good[disturbed]) | {"flags": ["shared: another process"], "duration_s": 99})
-    assert ladder("merge", merged, *copies).returncode == 0
+    assert ladder("merge", "--out", merged, *copies).returncode == 0
     shutil.copy(disturbed, disturbed.with_suffix(".flagged.json"))  # as --resume leaves them
     for file, text in good.items():
         file.write_text(text)
     for named in ([copies[1]], copies):  # the second time nothing changes
-        assert ladder("merge", merged, *named).returncode == 0
+        assert ladder("merge", "--out", merged, *named).returncode == 0
         assert [(merged / "records" / file.name).read_text() for file in good] == list(good.values())
         assert read_json(merged / "records" / f"{disturbed.stem}.flagged.json")["duration_s"] == 99
 
@@ -274,7 +274,7 @@ def test_one_study_for_each_device(copies, ladder, tmp_path) -> None:
     of_another_device(copies[3])
     merged = tmp_path / "merged"
     for named in (copies[:2], copies):  # the second time into what is there
-        done = ladder("merge", merged, *named, "--group-by-device")
+        done = ladder("merge", "--out", merged, *named, "--group-by-device")
         assert done.returncode == 0, done.stderr
     names = sorted(folder.name for folder in merged.iterdir())
     assert len(names) == 2 and "example-2j-cpu-1-threads" in names and all(name.endswith("-1-threads") for name in names)
@@ -291,9 +291,9 @@ def test_one_study_for_each_device_is_not_merged_into_a_shard(copies, ladder, tm
     device = "example-2j-cpu-1-threads"
     shard = pathlib.Path(shutil.copytree(copies[1], tmp_path / "merged" / device))
     before = {file: file.read_bytes() for file in shard.rglob("*.json")}
-    done = ladder("merge", tmp_path / "merged", copies[1], "--group-by-device")
+    done = ladder("merge", "--out", tmp_path / "merged", copies[1], "--group-by-device")
     assert done.returncode == 2 and "holds a shard; merge into another folder" in done.stderr, done.stderr
-    done = ladder("merge", tmp_path / "merged", shard, copies[0], "--group-by-device")
+    done = ladder("merge", "--out", tmp_path / "merged", shard, copies[0], "--group-by-device")
     assert done.returncode == 2 and "given twice, or the folder to merge into" in done.stderr, done.stderr
     assert {file: file.read_bytes() for file in shard.rglob("*.json")} == before
 
@@ -309,6 +309,8 @@ def test_two_runners_on_one_device(start, ladder, small, tmp_path) -> None:
         assert re.fullmatch(rf"ladder: device cpu is in use by ladder ablate \(pid {first.pid}, {tmp_path}/first\) since "
                             r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ; begin when it has ended, or pass --wait\n", second.stderr)
     assert not (tmp_path / "second").exists() and not (tmp_path / "profiles").exists()
+    for wrong in (["--data", "nofile"], ["--threads", "4096"]):  # is not waited for
+        assert ladder("run", "--model", "tiny", *wrong, "--wait").returncode == 2
 
     waiting = [start("run", "--model", "tiny", *SIZES, "--steps", "2", "--json", "--wait"), start("doctor", "--peaks", "--json")]
     for one in waiting:

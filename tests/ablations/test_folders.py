@@ -72,7 +72,7 @@ def test_what_an_earlier_study_left_is_not_taken_over(refused, program, small, s
             file.unlink()
     for command in (["ablate"], ["gate", "--base", program], ["profile", "--diff", "flash"]):
         refused(f"{study}: is not empty", *command, "--ladder", small, "--out", study)
-    refused(f"{study}: is not empty", "merge", study, EVIDENCE)
+    refused(f"{study}: is not empty", "merge", "--out", study, EVIDENCE)
 
 
 def test_records_of_another_plan_are_refused(refused, ladder, study, tmp_path) -> None:
@@ -83,7 +83,7 @@ def test_records_of_another_plan_are_refused(refused, ladder, study, tmp_path) -
     refused(says, "ablate", "--resume", "--out", study)
     refused(says, "report", study)
     refused(says, "compare", study, EVIDENCE)
-    refused(says, "merge", tmp_path / "merged", study)
+    refused(says, "merge", "--out", tmp_path / "merged", study)
 
 
 def test_verify_names_records_of_another_plan(ladder, study) -> None:
@@ -101,7 +101,7 @@ def test_records_that_name_no_plan_are_read_and_not_gone_on_with(refused, ladder
     for file in study.glob("records/*.flagged.json"):
         file.unlink()
     (study / "study.json").unlink()
-    for command in (["report", study], ["verify", study], ["compare", study, study], ["merge", tmp_path / "merged", study],
+    for command in (["report", study], ["verify", study], ["compare", study, study], ["merge", "--out", tmp_path / "merged", study],
                     ["verify", tmp_path / "merged"]):
         done = ladder(*command)
         assert done.returncode == 0, done.stderr
@@ -145,8 +145,8 @@ def test_a_history_and_a_trace_replace_only_their_own(refused, small, study, tmp
 
 
 @pytest.mark.parametrize("arguments", [
-    ["run", "--ladder", "in.json", "--rung", "start", "--record", "in.json"],
-    ["run", "--plan", "study/plan.json", "--run", "r1-00-start", "--record", "text"],
+    ["run", "--ladder", "in.json", "--rung", "start", "--out", "in.json"],
+    ["run", "--plan", "study/plan.json", "--run", "r1-00-start", "--out", "text"],
     ["train", "--model", "tiny", "-T", "8", "--weights", "in.json", "--save", "in.json"],
     ["profile", "--trace", "--recipe", "recipe.trace.json", "--out", "."],
     ["report", "study", "--with", "study/benchmark.json"],
@@ -170,7 +170,7 @@ def test_the_text_of_all_runs_is_not_written_over(refused, environment, tmp_path
     text = pathlib.Path(environment["XDG_CACHE_HOME"]) / "gpt2-ladder" / "data" / "shakespeare.txt"
     (tmp_path / "link").symlink_to(text)
     size = text.stat().st_size
-    refused("is the file that --data names", "run", "--model", "tiny", "-T", "8", "--record", tmp_path / "link")
+    refused("is the file that --data names", "run", "--model", "tiny", "-T", "8", "--out", tmp_path / "link")
     assert text.stat().st_size == size
 
 

@@ -39,7 +39,7 @@ def stored(folder, day, factor=1.0, **environment):
 
 
 def narrow(text):
-    return [line for line in text.split("Files:")[0].splitlines() if len(line) > 80] == []
+    return [line for line in text.split("Open ")[0].splitlines() if len(line) > 80] == []
 
 
 def history(ladder, folder):
@@ -65,8 +65,8 @@ def test_a_planted_step_is_found_named_and_drawn(ladder, tmp_path) -> None:
     assert narrow(done.stdout) and "1 of 2 rungs is slower than at its best" in done.stdout
     words = " ".join(done.stdout.split())
     assert re.search(r"SLOWER: \+[45]\.\d % at 2026-01-21, nightly-020, commit 020ababab, after commit 019ababab", words)
-    files = [line for line in done.stdout.split("Files:\n")[1].splitlines()]
-    assert files == [str(tmp_path / "out" / name) for name in ("history.json", "history.svg", "history.png", "history.vl.json")]
+    assert done.stdout.splitlines()[-1] == f"Open {tmp_path / 'out' / 'history.svg'}"
+    assert {file.name for file in (tmp_path / "out").iterdir()} == {"history.json", "history.svg", "history.png", "history.vl.json"}
     assert "slower than at its best" in (tmp_path / "out" / "history.svg").read_text()
     assert ladder("history", studies, "--fail-on-slowdown").returncode == 1
 
@@ -166,6 +166,12 @@ def test_few_studies_and_copies(ladder, tmp_path) -> None:
     assert document["studies"] == 3 and "the same study as" in document["notes"][0]
     assert {s["verdict"] for s in document["series"]} == {"too_few"}
     assert document["series"][0]["finding"] == "3 studies: too few to tell; a drift takes 6, a jump 10"
+
+
+def test_one_study_has_no_history(ladder, tmp_path) -> None:
+    stored(tmp_path, 0)
+    done = ladder("history", tmp_path)
+    assert done.returncode == 0 and done.stdout == f"1 study in {tmp_path}: a history begins with two; six show a drift, ten a jump\n"
 
 
 def test_shards_and_their_study_are_counted_once(ladder, tmp_path) -> None:

@@ -72,11 +72,11 @@ def study_of(folder) -> dict:
 def again(folder) -> str:
     """The command that measures the study again, as its report shows it."""
     (study,) = read_json(folder / "report.json")["studies"]
-    return study["words"]["command"]
+    return study["said"]["command"]
 
 
 def narrow(text: str) -> bool:
-    return all(len(line) <= 80 for line in text.split("Files:")[0].splitlines())
+    return all(len(line) <= 80 for line in text.split("Open ")[0].splitlines())
 
 
 def test_factorial(small, ladder, tmp_path) -> None:
@@ -98,9 +98,9 @@ def test_factorial(small, ladder, tmp_path) -> None:
     assert by_method["one_at_a_time"] == pytest.approx({"flash": median[0] / median[1], "fused_adamw": median[0] / median[2]})
     assert all(w["lo"] is None and w["repeats"] == 1 for w in study["attribution"])
     assert done.stdout.count("flash attention") <= 3  # its rungs and its worth, not one for each method
-    assert "Shapley" in done.stdout and "averaged over all orders" in done.stdout and narrow(done.stdout)
+    assert "averaged over all orders" in done.stdout and narrow(done.stdout)
     report = (folder / "report.md").read_text()
-    assert "## What each optimization is worth" in report and "--mode factorial --factors flash,fused_adamw" in report
+    assert "| optimization | worth |" in report and "--mode factorial --factors flash,fused_adamw" in report
 
 
 def test_a_budget_is_spent_first_on_what_others_are_compared_with(small, ladder, tmp_path) -> None:
@@ -129,7 +129,7 @@ def test_a_budget_ends_a_study_that_resume_completes(small, ladder, tmp_path) ->
     if waiting:
         words += ", 1 disturbed run was not made again" if waiting == 1 else f", {waiting} disturbed runs were not made again"
     assert f"{words}: the budget of 1 s is spent; resume with: ladder ablate --resume --out {folder}" in short.stderr
-    assert f"{made} of 4 runs" in short.stdout and study_of(folder)["finished"] is None
+    assert f"{made} of 4 runs" in " ".join(short.stdout.split()) and study_of(folder)["finished"] is None
     assert any("not been made yet" in worth["reason"] for worth in study_of(folder)["attribution"])
 
     # Its token file is made anew from the same text, and from no other.
@@ -171,7 +171,7 @@ def test_one_at_a_time(small, ladder, tmp_path) -> None:
 def test_a_sweep_beyond_the_positions_of_the_model(small, home, ladder, tmp_path) -> None:
     folder = tmp_path / "study"
     flags = [flag for flag in SMALL if flag not in ("-T", "8")]
-    done = ladder("ablate", "--ladder", small, *flags, "--sweep", "context=32,96", "--rung", "start", "--rung", "flash",
+    done = ladder("ablate", "--ladder", small, *flags, "--sweep", "context=32,96", "--rung", "start,flash",
                   "--with-peer", "pytorch", "--peer-modes", "eager", "--out", folder)
     assert done.returncode == 0, done.stdout + done.stderr
     study, plan = study_of(folder), read_json(folder / "plan.json")
@@ -220,7 +220,7 @@ def test_peers_beside_the_ladder(small, home, ladder, tmp_path) -> None:
     assert {"start", "memory", "flash", "start-pytorch-eager", "memory-pytorch-eager", "flash-pytorch-eager"} >= set(names)
     assert {"memory", "memory-pytorch-eager"} <= set(names) or study["rungs"][1]["status"] != "measured"
     report = (folder / "report.md").read_text()
-    assert "## The same work in PyTorch" in report and "| \\+ PyTorch" not in report
+    assert "PyTorch, in numbers" in report and "| \\+ PyTorch" not in report
     refused = ladder("run", "--plan", folder / "plan.json", "--run", ids[4])
     assert refused.returncode == 2 and "is for PyTorch" in refused.stderr
 

@@ -57,7 +57,7 @@ def run(program, ladder, tmp_path_factory):
     def start(*flags: str, warmup: int = WARMUP, attached: bool = True, status: int = 0, **others: str) -> Seen:
         folder = tmp_path_factory.mktemp("nvtx")
         variables = {"NVTX_TOOL_FILE": str(folder / "ranges")} | ({"NVTX_INJECTION64_PATH": library} if attached else {})
-        done = ladder(*RUN, "--warmup", warmup, *flags, "--record", folder / "record.json", variables=variables | others)
+        done = ladder(*RUN, "--warmup", warmup, *flags, "--out", folder / "record.json", variables=variables | others)
         assert done.returncode == status, done.stdout + done.stderr
         return Seen(folder / "ranges", read_json(folder / "record.json")["timing"]["loss"])
 

@@ -76,15 +76,15 @@ def test_a_difference_of_two_files(ladder, traced) -> None:
     changes = {name["name"]: name["change"] for name in explanation["names"]}
     assert changes["aten::scaled_dot_product_attention"] == "came"
     assert changes["aten::masked_fill"] == changes["aten::softmax"] == "went"
-    assert "+ flash attention: step" in explanation["words"]
+    assert "operations became" in explanation["words"] and "went: aten::" in explanation["words"].lower() + explanation["changed"].lower()
     text = ladder("profile", "--diff", *files).stdout
-    assert "+ flash attention: step" in text and max(map(len, text.splitlines())) <= 80
+    assert "operations became" in " ".join(text.split()) and max(map(len, text.splitlines())) <= 80
 
 
 def test_a_rung_against_the_one_before_it(ladder, flags, tmp_path) -> None:
     done = ladder("profile", "--diff", "flash", *flags, "--out", tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "+ flash attention: step" in done.stdout
+    assert "operations became" in " ".join(done.stdout.split())
     assert sorted(path.name for path in (tmp_path / "traces").iterdir()) == sorted(
         f"{rung}.{kind}.json" for rung in ("memory", "flash") for kind in ("timeline", "trace"))
     # A second call traces again, into the same folder.
@@ -93,20 +93,20 @@ def test_a_rung_against_the_one_before_it(ladder, flags, tmp_path) -> None:
 
 def test_a_study_explains_its_rungs(ladder, tmp_path) -> None:
     rungs = write_json(tmp_path / "small.json", ladder_document(rungs=["gpu", "flash", "fused_adamw"]))
-    done = ladder("ablate", "--ladder", rungs, "--repeats", "1", "--threads", "1", "--explain", "--out", tmp_path / "study",
+    done = ladder("ablate", "--ladder", rungs, "--repeats", "1", "--threads", "1", "--explain", "-v", "--out", tmp_path / "study",
                   variables=DRAWN)
     assert done.returncode == 0, done.stderr
-    assert max(map(len, done.stdout.split("Files:")[0].splitlines())) <= 80
+    assert max(map(len, done.stdout.split("Open ")[0].splitlines())) <= 80
     study = read_json(tmp_path / "study" / "study.json")
     words = {rung["optimization"]: rung.get("explanation") for rung in study["rungs"]}
     assert words[None] is None and words["gpu"] is None  # the first has no rung before it, the second is not applicable
     # One repeat has no interval, so no step changed clearly.
-    assert words["flash"].startswith("+ flash attention: no clear change of the step; ") and "operations became" in words["flash"]
-    assert words["fused_adamw"].startswith("+ fused AdamW: no clear change of the step; ")
-    assert not any(said in words["flash"] for said in (" -> ", "shrank", "grew", "work", "forward", "backward"))
+    assert words["flash"].startswith("No clear change of the step; ") and "operations became" in words["flash"]
+    assert words["fused_adamw"].startswith("No clear change of the step; ")
+    assert not any(said in words["flash"] for said in (" ms", "by phase"))
     assert {"busy_percent", "by_phase"} <= study["rungs"][0]["profile"].keys()
     report = (tmp_path / "study" / "report.md").read_text()
-    assert report.count("**Why:**") == 2
+    assert report.count("**What changed.**") == 2
     assert " ".join(words["fused_adamw"].split()[:4]) in " ".join(done.stdout.split())
     # A resumed study makes no trace twice.
     before = snapshot(tmp_path / "study" / "traces")

@@ -97,7 +97,7 @@ def test_two_ranks_give_the_losses_of_one_with_twice_the_batch(ladder, two_ranks
 
 def test_the_record_has_bytes_and_efficiency(ladder, two_ranks, data, tmp_path) -> None:
     run = ["run", *SHAPE, "-B", 2, "--accumulation", 2, "--warmup", 2, "--steps", 3, "--data", data]
-    shown, _ = two_ranks(*run, "--recipe", json.dumps(DDP), "--record", tmp_path / "two.json")
+    shown, _ = two_ranks(*run, "--recipe", json.dumps(DDP), "--out", tmp_path / "two.json")
     record = read_json(tmp_path / "two.json")
     validator("record").validate(record)
     work, scaling = record["workload"], record["scaling"]

@@ -211,7 +211,7 @@ def test_two_studies(measured, report, tmp_path) -> None:
     assert {path.name for path in folder.iterdir()} == FILES
     document = check(read_json(folder / "report.json"))
     assert [entry["source"] for entry in document["studies"]] == ["first", "second"]
-    assert document["comparison"]["head"]["source"] == "second" and "second/first" in done.stdout
+    assert document["comparison"]["head"]["source"] == "second" and "B/A: ratios of paired runs" in done.stdout
     assert {row["study"] for row in rows(folder / "rungs.csv")} == {row["study"] for row in rows(folder / "steps.csv")} == {"first", "second"}
     names = {run["run_name"] for run in read_json(folder / "benchmark.json")["benchmarks"]}
     assert {name.removeprefix("first/") for name in names if name.startswith("first/")} == \

@@ -23,7 +23,7 @@ SCHEMA = ROOT / "results" / "schemas" / "record.v1.json"
 @pytest.fixture(scope="module")
 def record(ladder, tmp_path_factory) -> pathlib.Path:
     file = tmp_path_factory.mktemp("record") / "record.json"
-    done = ladder(*RUN, "--recipe", '{"attention": "flash", "host_memory": "keep", "deterministic": true}', "--record", file)
+    done = ladder(*RUN, "--recipe", '{"attention": "flash", "host_memory": "keep", "deterministic": true}', "--out", file)
     assert done.returncode == 0, done.stdout + done.stderr
     return file
 
@@ -48,7 +48,7 @@ def more(value: float) -> float:
 
 
 def test_a_record_is_enough_to_run_it_again(ladder, record, tmp_path) -> None:
-    done = ladder("run", "--from", record, "--record", tmp_path / "again.json", "--json")
+    done = ladder("run", "--from", record, "--out", tmp_path / "again.json", "--json")
     assert done.returncode == 0, done.stdout + done.stderr
     before, again = read_json(record), json.loads(done.stdout)
     assert again == read_json(tmp_path / "again.json")
@@ -105,7 +105,7 @@ def test_every_difference_of_program_and_data_is_named(ladder, record, tmp_path)
     words = [sha256, "shakespeare.txt", "other.bin", 'git_commit: "0123456789" against', 'torch: "2.10.0" against']
 
     def refusal(*arguments) -> str:
-        done = ladder("run", "--from", other, "--record", tmp_path / "none.json", *arguments)
+        done = ladder("run", "--from", other, "--out", tmp_path / "none.json", *arguments)
         assert done.returncode == 2 and done.stdout == "" and done.stderr.count("\n") == 1
         assert not (tmp_path / "none.json").exists()
         return done.stderr
@@ -258,7 +258,7 @@ def test_what_was_edited_is_not_sealed_anew(ladder, copy, tmp_path) -> None:
     text = file.read_text()
     file.write_text(last_digit(text, "step_ms"))
     before = (copy / "study.json").read_bytes()
-    for command in (("ablate", "--resume", "--out", copy), ("merge", tmp_path / "merged", copy)):
+    for command in (("ablate", "--resume", "--out", copy), ("merge", "--out", tmp_path / "merged", copy)):
         done = ladder(*command)
         assert done.returncode == 2 and "r1-03-flash.json: has changed since study.json was made" in done.stderr, done.stderr
     assert (copy / "study.json").read_bytes() == before and not (tmp_path / "merged").exists()

@@ -34,7 +34,7 @@ def test_a_run_without_enough_memory(program, environment, start) -> None:
 
 
 def test_one_run(ladder, tmp_path) -> None:
-    done = ladder(*RUN, "--recipe", '{"attention": "flash"}', "--record", tmp_path / "record.json", "--json")
+    done = ladder(*RUN, "--recipe", '{"attention": "flash"}', "--out", tmp_path / "record.json", "--json")
     assert done.returncode == 0, done.stderr
     record = json.loads(done.stdout)
     assert record == read_json(tmp_path / "record.json") and not list(validator("record").iter_errors(record))
@@ -65,12 +65,12 @@ def test_libraries_that_are_told_to_log_do_not_among_the_results(ladder, environ
 
 
 def test_what_chooses_kernels_is_told_and_keeps_two_runs_apart(ladder, environment, monkeypatch, tmp_path) -> None:
-    assert ladder(*RUN, "--record", tmp_path / "as-it-is.json").returncode == 0
+    assert ladder(*RUN, "--out", tmp_path / "as-it-is.json").returncode == 0
     for name, value in {"ATEN_CPU_CAPABILITY": "default", "MKL_CBWR": "COMPATIBLE", "OMP_NUM_THREADS": "1",
                         "LD_PRELOAD": "/nonexistent/libjemalloc.so.2", "MALLOC_ARENA_MAX": "1", "MALLOC_CONF": "",
                         "GLIBC_TUNABLES": "glibc.malloc.check=0"}.items():
         monkeypatch.setitem(environment, name, value)
-    assert ladder(*RUN, "--record", tmp_path / "default.json").returncode == 0
+    assert ladder(*RUN, "--out", tmp_path / "default.json").returncode == 0
     told = read_json(tmp_path / "default.json")["environment"]
     assert told["torch_cpu_capability"] == "DEFAULT"
     switches = {name: value for name, value in told["kernel_switches"].items() if name != "OMP_WAIT_POLICY"}  # ctest sets it
@@ -84,9 +84,9 @@ def test_what_chooses_kernels_is_told_and_keeps_two_runs_apart(ladder, environme
 def test_peak_memory_is_the_runs_own(ladder, tmp_path) -> None:
     """Linux hands a parent's high-water mark of memory on to its child."""
     small, large = (f"{i}.json" for i in range(2))
-    ladder(*RUN, "--record", tmp_path / small)
+    ladder(*RUN, "--out", tmp_path / small)
     held = bytearray(b"x") * (1500 * 2**20)
-    ladder(*RUN, "--record", tmp_path / large)
+    ladder(*RUN, "--out", tmp_path / large)
     del held
     peaks = [read_json(tmp_path / name)["memory"]["peak_bytes"] for name in (small, large)]
     assert peaks[1] < 1.2 * peaks[0] < 1500 * 2**20
@@ -115,15 +115,30 @@ def test_tokens_from_a_file(ladder, environment, tmp_path) -> None:
 def test_doctor(ladder) -> None:
     done = ladder("doctor")
     assert done.returncode == 0 and done.stderr == ""
-    for line in (r"CPU      .+ \d+ cores", "GPU      none: no CUDA device", r"software torch \d",
-                 r"ladder gpt2-cpu \(gpt2-124m, B=1 T=\d+\)", r"  gpu +not applicable here: no CUDA device", r"  start +can be measured"):
+    for line in (r"CPU      .+ \d+ cores?", "GPU      none: no CUDA device", r"memory   [\d.]+ GiB available; disk \d+ GiB free",
+                 r"  tiny +ok, 8 of 10 rungs, about .* GiB", r"  gpt2 +(needs a GPU|ok)", r"Next: ladder ablate --(quick|ladder tiny)"):
         assert re.search(f"^{line}", done.stdout, re.M), line
+    assert len(done.stdout.splitlines()) <= 25 and max(map(len, done.stdout.splitlines())) <= 80
+    one = ladder("doctor", "--ladder", "tiny")
+    assert one.returncode == 0 and one.stdout.endswith("\nNext: ladder ablate --ladder tiny\n")
+    assert re.search(r"^  gpu +not applicable here: no CUDA device", one.stdout, re.M) and re.search(r"^  start +float32 +4 x ", one.stdout, re.M)
     found = json.loads(ladder("doctor", "--json").stdout)
     assert found["environment"]["gpu"] is None and found["environment"]["cpu"]["logical_cores"] >= 1
     assert isinstance(found["notes"], list)
     rungs = {rung["rung"]: rung for rung in found["ladders"]["tiny"]}
     assert rungs["start"]["status"] == "can be measured" and not rungs["start"]["reason"]
     assert rungs["gpu"]["status"] == "not applicable here" and "no CUDA device" in rungs["gpu"]["reason"]
+
+
+def test_a_dry_run_is_the_plan_and_no_run(ladder, tmp_path) -> None:
+    done = ladder("ablate", "--ladder", "tiny", "--sweep", "batch=1,2", "--rung", "bf16,flash", "--repeats", "3", "-n", cwd=tmp_path)
+    assert done.returncode == 0 and done.stderr == "" and not list(tmp_path.iterdir())
+    assert re.findall(r"^  (\S+) .* 3 x +\d:\d\d +\d\.\d GiB$", done.stdout, re.M) == ["bf16-B1", "flash-B1", "bf16-B2", "flash-B2"]
+    assert re.search(r"\nIt would make 12 runs and write them into studies/tiny-\w+\n$", done.stdout)
+    refused = ladder("ablate", "--ladder", "tiny", "--steps", "100000", "--limit-s", "1", "--dry-run")
+    assert refused.returncode == 3 and "--limit-s stops it after 1 s" in refused.stderr and "It would" not in refused.stdout
+    (tmp_path / "study").touch()
+    assert ladder("ablate", "--ladder", "tiny", "-n", "--out", tmp_path / "study").returncode == 2
 
 
 def test_doctor_says_what_ablate_would_refuse(ladder, tmp_path) -> None:
@@ -134,6 +149,7 @@ def test_doctor_says_what_ablate_would_refuse(ladder, tmp_path) -> None:
     for name, reason in list(refused.items())[:1]:
         done = ladder("ablate", "--ladder", name, "--out", tmp_path / name)
         assert done.returncode == 3 and reason.split(", but")[0] in done.stderr
+        assert f"refused here: {reason}"[:60] in " ".join(ladder("doctor", "--ladder", name).stdout.split())
 
 
 def test_doctor_says_how_much_memory_a_step_takes(ladder) -> None:

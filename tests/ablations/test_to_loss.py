@@ -66,7 +66,7 @@ def test_a_rung_beside_itself_has_the_same_quality(whole) -> None:
     assert done.stderr.count("\ntraining ") == 4 and "float32" in done.stdout and "same quality" in done.stdout
     assert [path.stem for path in (out / "charts").glob("*.svg")] == ["to_loss"]
     page = html.unescape((out / "report.html").read_text())
-    assert study["words"]["headline"] in page and again["words"] in page and (out / "report.md").exists()
+    assert study["said"]["headline"] in page and again["words"] in page and (out / "report.md").exists()
 
 
 def test_each_training_is_the_one_that_it_names(ladder, data, whole, tmp_path) -> None:
@@ -103,7 +103,7 @@ def test_a_whole_ladder_skips_what_this_machine_cannot_have(ladder, data, tmp_pa
     assert study["training"]["settings"]["steps"] == 2 and study["training"]["settings"]["context"] == 16
     flash = study["rungs"][2]
     assert flash["quality"] == "too few seeds" and flash["reached"] == 0 and flash["speedup"] is None and not flash["counts"]
-    assert study["words"]["headline"] == "No training reached a validation loss of 1"
+    assert study["said"]["headline"] == "No training reached loss 1"
 
 
 def test_a_training_that_diverges_is_told(ladder, data, tmp_path) -> None:

@@ -484,9 +484,9 @@ def test_a_training_is_drawn_where_it_is(ladder, whole, tmp_path) -> None:
     assert [p["tokens_per_s"] for p in points] == pytest.approx([line["tokens_per_s"] for line in log])
     assert report["training"] == read_json(folder / "training.json") and report["source"] == "training"
     last = f"Validation loss {log[-1]['validation_loss']:.2f} after {STEPS} steps"
-    assert report["words"]["headline"] == last and done.stdout.startswith(last + "\n")
+    assert report["said"]["headline"] == last and done.stdout.startswith(last + "\n")
     assert sorted(path.stem for path in (folder / "charts").glob("*.svg")) == ["learning_rate", "norm", "training_loss", "training_speed"]
-    assert last in (folder / "report.html").read_text() and f"**{last}.**" in (folder / "report.md").read_text()
+    assert last in (folder / "report.html").read_text() and f"# {last}" in (folder / "report.md").read_text()
 
     # It is still a training that goes on; an unfinished log is drawn as far as it goes, and an empty one is not.
     with (folder / "log.jsonl").open("r+") as file:
@@ -512,11 +512,11 @@ def test_a_training_is_drawn_from_its_files_too(ladder, whole, tmp_path) -> None
         done = ladder("report", folder / name, "--out", tmp_path / "drawn" / name)
         assert done.returncode == 0, done.stderr
         assert read_json(tmp_path / "drawn" / name / "report.json") == report
-        said.append(done.stdout.split("Files:")[0])
+        said.append(done.stdout.split("Open ")[0])
     assert len(set(said)) == 1
-    older = {**report, "words": {name: words for name, words in report["words"].items() if name != "origin"}}
+    older = {name: value for name, value in report.items() if name != "said"}
     done = ladder("report", write_json(tmp_path / "older.json", older), "--out", tmp_path / "drawn" / "older")
-    assert done.returncode == 0 and read_json(tmp_path / "drawn" / "older" / "report.json") == report, done.stderr
+    assert done.returncode == 2 and "an older program wrote it; name the training's folder instead" in done.stderr
     (folder / "training.json").unlink()
     done = ladder("report", folder / "log.jsonl")
     assert done.returncode == 2 and "log.jsonl: must be a study" in done.stderr, done.stderr
@@ -556,7 +556,7 @@ def test_a_sweep_of_learning_rates(ladder, start, data, tmp_path) -> None:
     assert best["end"]["mean"] == pytest.approx(np.mean(best["losses"][-6:])) == min(rate["end"]["mean"] for rate in rates if rate["end"])
     assert sorted(path.stem for path in (out / "charts").glob("*.svg")) == ["lr_curves", "lr_sweep"]
     page = html.unescape((out / "report.html").read_text())
-    assert sweep["words"]["headline"] in page and (out / "report.md").exists()
+    assert sweep["said"]["headline"] in page and (out / "report.md").exists()
     for rate in rates:
         assert rate["words"] in page and re.search(rf"^{re.escape(format(rate['learning_rate']['max'], '.3g'))} .* {rate['verdict']} ", done.stdout, re.M)
     assert done.stderr.count("\nrate ") == 6

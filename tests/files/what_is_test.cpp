@@ -13,6 +13,27 @@ namespace what_is_test {
 
 using namespace std::string_literals;
 
+TEST(WhatIs, TokensWithoutAHeaderAreNoText) {
+  const auto refusal = [](std::string_view bytes, std::string_view wanted) -> std::string {
+    const files::TemporaryFolder folder("what-is");
+    files::write_file(folder.path() / "raw", bytes);
+    try {
+      files::refuse_other(folder.path() / "raw", wanted);
+    } catch (const std::invalid_argument& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const std::string tokens = "\x06\x01\x0b\0\x0d\0\x22\x01\x51\xc4\x06\x01\x1c\x01"s;
+  EXPECT_NE(refusal(tokens, files::text_file).find("is probably uint16 tokens without a header, not a UTF-8 text"),
+            std::string::npos);
+  EXPECT_EQ(refusal(tokens, files::safetensors_file), "");
+  EXPECT_EQ(refusal("caf\xe9 \xe0 la cr\xe8me, in Latin-1", files::text_file), "");
+  EXPECT_EQ(refusal("a text\twith tabs\r\nand \x1b[1m an escape", files::text_file), "");
+  EXPECT_EQ(refusal("\x01\xff\x02\xff\x03\xff\x04\xff", files::text_file), "");  // larger than any token
+  EXPECT_EQ(refusal("", files::text_file), "");
+}
+
 TEST(WhatIs, KnowsFilesByTheirFirstBytes) {
   const std::pair<std::string, std::string> known[] = {
       {"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n", "a Git LFS pointer"},

@@ -8,19 +8,16 @@
 #include "ablations/plan/modes.h"
 #include "ablations/plan/plan.h"
 #include "ablations/profile/explain.h"
-#include "ablations/report/compare_table.h"
-#include "ablations/report/comparison_words.h"
+#include "ablations/report/comparison.h"
 #include "ablations/report/export.h"
-#include "ablations/report/gate_table.h"
+#include "ablations/report/gate.h"
 #include "ablations/report/history_table.h"
-#include "ablations/report/lr_sweep_table.h"
-#include "ablations/report/lr_sweep_words.h"
+#include "ablations/report/lr_sweep.h"
+#include "ablations/report/remarks.h"
 #include "ablations/report/report.h"
 #include "ablations/report/table.h"
-#include "ablations/report/to_loss_table.h"
-#include "ablations/report/to_loss_words.h"
+#include "ablations/report/to_loss.h"
 #include "ablations/report/training_report.h"
-#include "ablations/report/words.h"
 #include "ablations/run/study_folder.h"
 #include "ablations/study/analysis.h"
 #include "ablations/techniques/techniques.h"
@@ -123,7 +120,7 @@ void check_report_shown(const ablations::Report& report) {
     check_shown(csv);
   }
   check_shown(files::ascii_text(ablations::benchmark_json(report)));
-  const Json written = Json::parse(ablations::json_of(ablations::with_words(report)).dump());
+  const Json written = Json::parse(ablations::json_of(ablations::with_said(report)).dump());
   require(ablations::json_of(ablations::value_from<ablations::Report>(written, "the report")) == written,
           "a report changes when it is written");
 }
@@ -144,8 +141,7 @@ bool read_baseline(std::string_view bytes) {
   return taken([] {
     const ablations::Side side = ablations::read_side(file.path());
     for (const auto& [base, head] : {std::pair(&side, &other), std::pair(&other, &side), std::pair(&side, &side)}) {
-      const ablations::Comparison comparison =
-          ablations::with_words(ablations::compare_sides(*base, *head, {.force = true}), ablations::sides_of_studies);
+      const ablations::Comparison comparison = ablations::compare_sides(*base, *head, {.force = true});
       const Json written = Json::parse(ablations::json_of(comparison).dump());
       require(ablations::json_of(ablations::value_from<ablations::Comparison>(written, "the comparison")) == written,
               "a comparison changes when it is read");
@@ -254,7 +250,7 @@ bool read_checkpoint(std::string_view bytes) {
 // As `ladder report` draws it again.
 bool read_lr_sweep(std::string_view bytes) {
   return taken([&] {
-    const auto sweep = ablations::with_words(ablations::judged(same_again<ablations::LearningRateSweep>(bytes)));
+    const auto sweep = ablations::with_said(ablations::judged(same_again<ablations::LearningRateSweep>(bytes)));
     files::check_schema(Json::parse(ablations::json_of(sweep).dump()), "lr_sweep", "the sweep");
     check_shown(ablations::lr_sweep_table(sweep));
   });
@@ -262,7 +258,7 @@ bool read_lr_sweep(std::string_view bytes) {
 
 bool read_to_loss(std::string_view bytes) {
   return taken([&] {
-    const auto study = ablations::with_words(ablations::judged(same_again<ablations::TimeToLoss>(bytes)));
+    const auto study = ablations::with_said(ablations::judged(same_again<ablations::TimeToLoss>(bytes)));
     files::check_schema(Json::parse(ablations::json_of(study).dump()), "to_loss", "the study");
     check_shown(ablations::to_loss_table(study));
   });

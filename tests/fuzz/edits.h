@@ -25,8 +25,8 @@ struct Edit {
   }
 };
 
-// A verdict with its words and those of its comparison.
-constexpr const char* gate_with_words = R"({
+// A verdict with what is said of it.
+constexpr const char* gate_with_said = R"({
   "kind": "gate", "schema_version": 1, "created": "2026-11-21T11:06:00Z", "verdict": "SAME", "exit_status": 0,
   "against": "program", "pairs": 1, "topped_up": false, "min_effect": 0.02, "reasons": [], "warnings": [], "noise": [null],
   "calibration": [], "saved": [], "added_to": [],
@@ -40,14 +40,10 @@ constexpr const char* gate_with_words = R"({
       "pairs": 1, "base_runs": 1, "head_runs": 1, "sessions": null, "base_runs_ms": [3.0], "head_runs_ms": [3.5],
       "base_ms": 3.0, "head_ms": 3.5, "ratio": 1.17, "lo": null, "hi": null, "verdict": "INCONCLUSIVE",
       "slower_pairs": 1, "sign_test_p": 1.0, "loss": {"compared": false, "message": "another seed"}, "memory": null,
-      "flags": ["base r1 shared: the processor was busy"],
-      "words": {"verdict": "inconclusive", "pairs": ["head took longer in 1 of 1 pair"],
-                "remarks": [{"what": "losses", "mood": "", "words": "another seed"}]}}],
-    "unmatched": [{"side": "base", "label": "+ flash"}],
-    "words": {"how": "paired", "differences": [], "remarks": [], "notes": []}},
-  "words": {"mood": "good", "meaning": "", "trust": [], "findings": {},
-            "origin": {"subject": "", "source": "CPU", "warnings": ""}, "pairs": "", "pairs_note": "", "noise": [],
-            "how_to_read": [{"term": "A run", "words": "is one process."}]}})";
+      "flags": ["base r1 shared: the processor was busy"]}],
+    "unmatched": [{"side": "base", "label": "+ flash"}]},
+  "said": {"title": "a title", "headline": "No change that matters", "lines": [], "command": "",
+           "remarks": [{"severity": "good", "code": "verdict", "text": "a text", "fix": ""}]}})";
 
 inline const std::vector<Edit>& edits() {
   using Json = nlohmann::json;
@@ -89,14 +85,12 @@ inline const std::vector<Edit>& edits() {
       {"record", "without-processor",
        Patch{remove("/environment/cpu"), remove("/environment/gpu"), remove("/environment/threads"),
              remove("/environment/load_average"), remove("/environment/torch")}},
-      {"report", "gate", Patch{add("/gates/-", Json::parse(gate_with_words))}, taken},
-      {"report", "gate-of-another-mood",
-       Patch{add("/gates/-", Json::parse(gate_with_words)),
-             replace("/gates/0/comparison/entries/0/words/remarks/0/mood", "sad")}},
+      {"report", "gate", Patch{add("/gates/-", Json::parse(gate_with_said))}, taken},
+      {"report", "gate-of-another-severity",
+       Patch{add("/gates/-", Json::parse(gate_with_said)), replace("/gates/0/said/remarks/0/severity", "sad")}},
       {"report", "gate-of-an-older-program",
-       Patch{add("/gates/-", Json::parse(gate_with_words)), remove("/gates/0/words/pairs"),
-             remove("/gates/0/words/how_to_read"), remove("/gates/0/comparison/words"),
-             remove("/gates/0/comparison/entries/0/words")},
+       Patch{add("/gates/-", Json::parse(gate_with_said)), remove("/gates/0/said"),
+             add("/gates/0/words", {{"mood", "good"}})},
        taken},
       {"report", "run-of-no-rung", Patch{replace("/studies/0/runs/0/rung", 99)}},
       {"report", "study-of-another-version", Patch{replace("/studies/0/study/schema_version", 2)}},

@@ -31,7 +31,7 @@ def test_contents(bundle) -> None:
     names = {str(path.relative_to(bundle)) for path in files}
     assert names >= {"ladder", "gpu-check", "gpu_check.py", "environment.sh", "README.md", "LICENSE", "bin/ladder",
                      "bin/device_tests", "bin/micro", "data/shakespeare.bin", "ladders/gpt2.json", "results/schemas/record.v1.json",
-                     "plots/render.py", "plots/report.html.j2", "plots/charts/ladder.py", "results/published.json"}
+                     "plots/render.py", "plots/page.html.j2", "plots/charts/ladder.py", "results/published.json"}
     assert not [name for name in names if "__pycache__" in name or re.search(r"lib(torch|c10|cud|nv|c\.|stdc|gcc)", name)]
     for path in files:
         if path.parent.name not in ("bin", "lib", "data"):
@@ -57,7 +57,7 @@ def test_doctor(bundle, elsewhere, tmp_path) -> None:
     for program in (bundle / "ladder", link, relative):
         done = call(program, "doctor", **elsewhere)
         assert done.returncode == 0 and done.stderr == "", done.stderr
-        assert f"data     {bundle}/data/shakespeare.bin" in done.stdout and "\nladder tiny " in done.stdout
+        assert f"data     {bundle}/data/shakespeare.bin" in done.stdout and "\n  tiny " in done.stdout
 
 
 def hidden(*command):
@@ -73,7 +73,7 @@ def test_needs_nothing_of_the_source_tree(bundle, elsewhere, tmp_path) -> None:
     (own / "ladders" / "gpt2.json").unlink()
     done = call(*hidden(own / "ladder", "doctor"), **elsewhere)
     assert done.returncode == 0, done.stderr
-    assert re.findall(r"^ladder (\S+)", done.stdout, re.M) == OTHER_LADDERS
+    assert re.findall(r"^  (\S+)", done.stdout, re.M) == OTHER_LADDERS
     assert not call(*hidden("test", "-e", MAKE), **elsewhere).returncode == 0
     done = call(*hidden(own / "ladder", "ablate", "--ladder", "tiny", "-T", "8", "--out", "study", *RUN), **elsewhere)
     assert done.returncode == 0, done.stderr
@@ -87,7 +87,7 @@ def test_its_own_ladders_come_before_the_source_trees(bundle, elsewhere, tmp_pat
     shutil.copytree(bundle, tmp_path / "own")
     (tmp_path / "own" / "ladders" / "gpt2.json").unlink()
     done = call(tmp_path / "own" / "ladder", "doctor", **elsewhere)
-    assert re.findall(r"^ladder (\S+)", done.stdout, re.M) == OTHER_LADDERS
+    assert re.findall(r"^  (\S+)", done.stdout, re.M) == OTHER_LADDERS
 
 
 def test_a_text_and_a_vocabulary_that_are_there_come_first(bundle, elsewhere) -> None:

@@ -8,7 +8,6 @@ import math
 import os
 import random
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -17,12 +16,11 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-import charts
 import markdown
-import study as of
+import page
 import render
-import view
-from words import clean
+import study as of
+import study_view
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "plots" / "render.py"
@@ -155,87 +153,34 @@ def losses_of(study, runs):
     return out
 
 
-def rung_words(study, r):
-    """The program's words on a rung: made up, with the parts that tests look for."""
-    status = r["status"].replace("_", " ")
-    name, own = r["optimization"] or "start", study["mode"] == "cumulative" and "peer" not in r
-    shown = [i for i, proof in enumerate(r["proofs"]) if proof["field"] in r["recipe_diff"]] or list(range(len(r["proofs"])))
-    others = len(r["proofs"]) - len(shown)
-    return {"status": status, "reason": "" if of.has_number(r) else f"{status}: {r['reason']}" if r["reason"] else status,
-            "figures": f"{r['runs_ok']} runs of {r['title']}." if of.has_number(r) else "",
-            "clock": f"{r['clock']['sm_mhz']:,} of 1,980 MHz" if "clock" in r else "",
-            "disturbances": [f"Disturbed: run {flag}" for flag in r.get("flags", [])],
-            "proofs": shown, "other_proofs": f"{others} other proofs passed." if others else "",
-            "guard": f"Guard: close enough, {r['guard']['steps']} steps{r['guard']['message']}." if r["guard"] else "",
-            "commands": [f"ladder run --ladder {shlex.quote(clean(study['ladder']['name']))} --rung {shlex.quote(clean(name))}"] if own else []}
+def remark(severity, text, code="made-up", fix=""):
+    return {"severity": severity, "code": code, "text": text, "fix": fix}
 
 
-def findings(*names):
-    """The titles of charts."""
-    return {name: f"What {name} shows" for name in names}
+TRUST = remark("good", "35 of 35 runs, 7 of 7 proofs passed. More `code` of it.", "trust")
 
 
-def headline(study):
-    """(the first rung, the one that leads, its speedup), or None three times."""
-    head = study["headline"]
-    if head is None or head["first"] == head["last"]:
-        return None, None, None
-    last = study["rungs"][head.get("fastest", head["last"])]
-    return study["rungs"][head["first"]], last, last["speedup_first"] if "fastest" in head else head["speedup"]
+def said(title, headline, *remarks, lines=("The `figures` behind it.",), command=""):
+    """As the program says it: made up, with the parts that tests look for."""
+    return {"title": title, "headline": headline, "lines": list(lines), "remarks": list(remarks), "command": command}
 
 
-METHODS = {"cumulative": "in the ladder's order", "shapley": "in all orders", "leave_one_out": "on top of all others (leave-one-out)",
-           "one_at_a_time": "alone"}
+def said_of(study):
+    """Of a study, and of each of its rungs."""
+    head, status = study["headline"], [r["status"].replace("_", " ") for r in study["rungs"]]
+    shown = head is not None and head["first"] != head["last"]
+    headline = f"{head['speedup']['ratio']:.2f}× faster than “{study['rungs'][head['first']]['title']}”" if shown else "No valid speedup: there is one rung"
+    title = " · ".join([study["ladder"]["title"], study["workload"]["model"], study["device"]["name"], study["created"][:10]])
+    return said(title, headline, *(remark("warn", warning) for warning in study["warnings"]), TRUST, command="ladder ablate --ladder gpt2") | {"rungs": [
+        {"reason": "" if of.has_number(r) else f"{words}: {r['reason']}" if r["reason"] else words,
+         "guard": f"passed, {r['guard']['steps']} steps{r['guard']['message']}" if r["guard"] else ""} for r, words in zip(study["rungs"], status)]}
 
 
-def origin(study):
-    source = [study["ladder"]["title"], study["workload"]["model"], study["device"]["name"], study["created"][:10],
-              *([] if study["finished"] else ["unfinished"])]
-    return {"subject": f"Training {study['workload']['model']}", "source": " · ".join(source),
-            "warnings": f"Warnings: {'; '.join(warning[:60] for warning in study['warnings'])}" if study["warnings"] else ""}
-
-
-def evidence(ratio):
-    """As the program says it."""
-    return f"interval {ratio['lo']} to {ratio['hi']}, {ratio['pairs']} pairs of runs"
-
-
-def words_of(study, runs=()):
-    """The program's words on a study."""
-    first, last, ratio = headline(study)
-    head = f"{ratio['ratio']:.2f}× faster" if ratio else "No valid speedup: there is one rung"
-    ladder = f"{head}, from the first to the last rung" if ratio else head
-    mfus = {r["mfu"]["type"] for r in study["rungs"] if (r.get("mfu") or {}).get("value") is not None}
-    return {"headline": head, "evidence": evidence(ratio) if ratio else "",
-            "change": f"From {first['title']} to {last['title']}." if ratio else "",
-            "measured": f"Measured on {study['device']['name']} ({study['device']['kind']}), {study['created']}.",
-            "origin": origin(study),
-            "vs_previous": {"cumulative": "vs previous", "leave-one-out": "vs everything on"}.get(study["mode"], ""),
-            "vs_first": "so far" if study["mode"] == "cumulative" else "vs first",
-            "runs": f"median of {study['plan']['repeats']} runs" if study["plan"]["repeats"] > 1 else "a single run", "ranges": "Ranges are intervals.",
-            "methods": METHODS, "mfu": [f"The MFU in {kind}." for kind in sorted(mfus)], "plan": f"{study['plan']['runs_planned']} runs planned.",
-            **({"peers": "Each row is a recipe."} if of.peers(study) else {}),
-            "chart_notes": {name: [f"A note on {name}."] for name in charts.OF_STUDY},
-            "rungs": [rung_words(study, r) for r in study["rungs"]],
-            "findings": findings(*charts.OF_STUDY) | {"ladder": ladder},
-            "remarks": ["These are `CPU` figures."] if study["device"]["kind"] == "cpu" else [],
-            **({"batches": "ms: the host's `time`"} if of.batches(study) else {}), "worth": "What each is worth.", "memory": "weights: what is trained",
-            "trust": [{"what": "Proofs", "value": "7 of 7 passed", "mood": "good", "words": "what the runs were `seen` to do"},
-                      {"what": "Disturbed runs", "value": "1 of 35", "mood": "warn", "words": ""}],
-            "disturbance": "runs were disturbed" if any(run["flags"] for run in runs) else "no run was disturbed",
-            "how_to_read": [{"term": "A run", "words": "is one fresh process."}],
-            "command": f"ladder ablate --ladder {shlex.quote(clean(study['ladder']['name']))}"}
-
-
-def told(argument):
-    """A report, or a part of one, as charts take it: with the words of its studies."""
-    if "studies" in argument:
-        return argument | {"studies": [told(part) for part in argument["studies"]]}
-    return of.told(argument | {"words": words_of(argument["study"], argument.get("runs", ()))})
-
-
-def told_study(study):
-    return told({"study": study})["study"]
+def unusable(report):
+    """The report, of whose first study nothing can be claimed."""
+    report["studies"][0]["said"] |= {"headline": "Not usable: other work ran during 32 of 32 runs", "lines": [], "remarks": [
+        remark("bad", "Other work ran during 32 of 32 runs.", "unusable", "Stop the other work.")]}
+    return report
 
 
 def report_of(*studies, **more):
@@ -243,12 +188,16 @@ def report_of(*studies, **more):
     parts = []
     for study in studies:
         runs = runs_of(study)
-        parts.append({"source": study["id"], "study": study, "runs": runs, "losses": losses_of(study, runs), "noise": [],
-                      "words": words_of(study, runs)})
+        parts.append({"source": study["id"], "study": study, "runs": runs, "losses": losses_of(study, runs), "noise": [], "said": said_of(study)})
+    two = {"said": said("A: one · B: another", "B is 1.68× slower than A", remark("warn", "This compares two machines."), TRUST)} if len(studies) == 2 else {}
     return {"kind": "report", "schema_version": 1, "studies": parts, "comparison": None, "gates": [], "histories": [], "noise": [],
-            "traces": [], "micro": [], "published": [], "notes": [], "findings": findings("side_by_side", "roofline"),
-            "origins": {"roofline": {"subject": "", "source": "+ flash attention · NVIDIA Example", "warnings": ""}},
-            "chart_notes": {"roofline": ["A note on roofline."]}, **more}
+            "traces": [], "micro": [], "published": [], "notes": [], **two, **more}
+
+
+def part_of(study, **more):
+    """A study's part of a report, as its charts take it."""
+    part = report_of(study)["studies"][0]
+    return of.told({"source": "", "losses": [], "runs": [], **part, **more})
 
 
 def predicted(report):
@@ -257,7 +206,6 @@ def predicted(report):
     works = [{"flops": 8.1e11 if i == 2 else 8e11, "bytes": 3e10 - 5e8 * i} for i in range(len(part["study"]["rungs"]))]
     saved = [None, *({name: above[name] - own[name] for name in own} for above, own in zip(works, works[1:]))]
     part["predictions"] = [{"rung": i, "work": works[i], "saved": saved[i], "ratio": 1.25 if i == 1 else None} for i in range(len(works))]
-    part["words"]["prediction"] = "It counts `bytes` and FLOPs only."
     return report
 
 
@@ -288,6 +236,68 @@ def with_peers(*ratios, runs=5):
     return valid(study)
 
 
+def worth(name, ratio, half=0.02, reason="", method="shapley", repeats=5):
+    has = ratio is not None and half is not None
+    return {"optimization": name, "title": f"the {name}", "method": method, "ratio": ratio, "lo": ratio * (1 - half) if has else None,
+            "hi": ratio * (1 + half) if has else None, "repeats": repeats if ratio is not None else 0, "reason": reason}
+
+
+def study_of(mode, *worths, **more):
+    study = make([("plain", 100.0), ("bf16", 60.0), ("flash", 110.0), ("bf16 + flash", 50.0)], **more)
+    study.update(mode=mode, attribution=list(worths))
+    for r in study["rungs"]:
+        r["label"] = r["title"]
+    return study
+
+
+def sweep(names=("fused AdamW", "flash"), sizes=(16, 32, 64), runs=5):
+    """Two rungs at three sizes, one of which has no memory left, and PyTorch beside the first."""
+    study = make([], runs)
+    study.update(mode="sweep", swept="batch", headline=None)
+    for name in names:
+        for batch in sizes:
+            r = rung(len(study["rungs"]), name, 100.0 * batch, None, None, runs)
+            rate = 2560.0 * (1 + len(study["rungs"]))
+            r |= {"label": name, "workload": {"batch": batch, "context": 256, "accumulation": 1, "tokens_per_step": 256 * batch},
+                  "tokens_per_s": {"median": rate, "lo": rate * 0.97 if runs > 1 else None, "hi": rate * 1.03 if runs > 1 else None}}
+            study["rungs"].append(r)
+    peer = copy.deepcopy(study["rungs"][0]) | {"index": len(study["rungs"]), "title": "PyTorch eager", "peer": "pytorch-eager", "against": 0}
+    study["rungs"][0]["peers"] = [{"peer": "pytorch-eager", "rung": peer["index"], "ratio": 2.0, "lo": 1.9, "hi": 2.1, "pairs": runs}]
+    study["rungs"].append(peer)
+    without_number(study, len(sizes) - 1, "failed", "CUDA out of memory")
+    study["rungs"][len(sizes) - 1]["out_of_memory"] = True
+    return study
+
+
+GIB = 2**30
+
+
+def complete(ladder=LADDER, **more):
+    """A study of a GPU with all that charts show. No figure follows from another, so none can have been computed."""
+    study = make(ladder, device="cuda", **more)
+    study["workload"].update(batch=16, context=1024, tokens_per_step=16384)
+    for r in study["rungs"]:
+        i, ms = r["index"] % 7, r["ms_per_step"]["median"]
+        kind, rate = "fp32" if i == 0 else "bf16", 1000.0 * (11 + i)
+        r["tokens_per_s"] = {"median": rate, "lo": rate - 100, "hi": rate + 150}
+        r["mfu"] = {"value": 0.031 + 0.07 * i, "formula": "6 N", "type": kind, "peak_flops": 1e14, "peak_source": "data sheet", "reason": ""}
+        r["peak_memory_bytes"] = (31 - 2 * i) * GIB
+        r["memory"] = {"peak_bytes": 30 * GIB, "peak_source": "the caching allocator", "reserved_peak_bytes": (33 - 2 * i) * GIB, "weights_bytes": GIB,
+                       "gradients_bytes": GIB, "optimizer_bytes": 2 * GIB, "activations_bytes": (20 - 2 * i) * GIB}
+        phases = {"backward": 400.0 - i, "forward": 300.0, "update": 70.0, "clip": 20.0, "data": 5.0, "": 4.0}
+        r["profile"] = {"busy_ms": 0.9 * ms, "busy_percent": 90.0 - i, "idle_ms": 200.0 - i, "launch_bound_percent": 8.5, "operations": 0.0,
+                        "kernels": 900.0, "kernel_launches": 900.0, "graph_launches": 0.0,
+                        "by_phase": [{"phase": phase, "ms": 2 * took, "count": 9.0} for phase, took in phases.items()],
+                        "step": {"ms": ms, "traced_ms": 2 * ms, "idle_ms": 100.0 - i, "by_phase": [{"phase": p, "ms": took} for p, took in phases.items()]}}
+        r["joules_per_token"] = 0.052 - 0.005 * i
+    return study
+
+
+def technique(text="Products in `16 bits`.\n\n    1/3    0.333\n    1/10   0.100\n\nWeights stay\nas they are."):
+    return {"mechanism": text, "faster": "", "costs": text, "no_help": text, "pytorch": "with autocast():\n    step()",
+            "proven": text, "claims": [{"claim": "2x", "source": "a lecture", "standing": "not measured", "words": "`ladder ablate` measures it."}]}
+
+
 # ---- what may stand beside a study
 
 def part_row(phase, part, flops, least_bytes, ms):
@@ -313,59 +323,39 @@ SETTING = {"device": "AMD EPYC", "threads": 2, "cuda": None, "torch": "2.11", "m
            "positions": 1024, "dtype": "float32"}
 
 
-# As the program says them.
-VERDICT_WORDS = {"REGRESSION": "slower", "IMPROVEMENT": "faster", "SAME": "the same", "INCONCLUSIVE": "inconclusive"}
-
-
 def entry(label, ratio, verdict, half=0.008):
     runs = [500.0 + i for i in (3, -2, 0, 1, -1, 2)]
     return {"label": label, "recipe_hash": "ab" * 6, "recipe": {"device": "cpu"}, "recipe_diff": {}, "setting": SETTING, "pairs": 6,
             "base_runs": 6, "head_runs": 6, "sessions": None, "base_runs_ms": runs, "head_runs_ms": [ms * ratio for ms in reversed(runs)], "base_ms": 500.0, "head_ms": 500.0 * ratio,
             "ratio": ratio, "lo": ratio - half if half else None, "hi": ratio + half if half else None, "verdict": verdict, "slower_pairs": 3,
-            "sign_test_p": 0.5, "loss": {"compared": False, "message": ""}, "memory": None, "flags": [],
-            "words": {"verdict": VERDICT_WORDS[verdict], "pairs": ["head took longer in 3 of 6 pairs", "sign test p = 0.5"], "remarks": []}}
-
-
-def remarked(entry, what, mood, words):
-    """The entry with one more remark."""
-    return entry | {"words": entry["words"] | {"remarks": [*entry["words"]["remarks"], {"what": what, "mood": mood, "words": words}]}}
+            "sign_test_p": 0.5, "loss": {"compared": False, "message": ""}, "memory": None, "flags": []}
 
 
 def comparison_of(*entries):
     return valid({"kind": "comparison", "schema_version": 1, "created": "2026-01-02T03:04:05Z", "min_effect": 0.02, "confidence": 0.95,
                   "method": "paired", "base": {"source": "runs/old", "runs": 6, "programs": ["0123456789abcdef"], "left_out": []},
                   "head": {"source": "runs/new", "runs": 6, "programs": [], "left_out": []}, "forced": [], "warnings": [],
-                  "entries": list(entries), "unmatched": [{"side": "base", "label": "+ fused"}, {"side": "head", "label": NASTY}],
-                  "words": {"how": "Paired. Above 1 the second takes longer.", "differences": [], "remarks": [], "notes": [f"not compared: {NASTY[:99]}"]}})
+                  "entries": list(entries), "unmatched": [{"side": "base", "label": "+ fused"}, {"side": "head", "label": NASTY}]})
 
 
 def other_losses(entry):
     """The entry with losses that differ from base's."""
     message = "step 3 has loss 9.5000, the reference 9.1900: 0.3100 nats apart, 0.02 allowed"
     loss = {"compared": True, "identical": False, "passed": False, "max_deviation": 0.31, "tolerance": 0.02, "message": message}
-    return remarked(entry | {"loss": loss}, "losses differ", "bad", f"LOSSES DIFFER: {message}")
+    return entry | {"loss": loss}
 
 
 def disturbed(entry):
     """The entry with two disturbed runs. One of them was disturbed in two ways."""
-    flags = ["base r1-02-flash throttled: HwSlowdown in 2 of 9 samples; shared: 1 other process", "head r3-02-flash shared: 1 other process"]
-    return remarked(entry | {"flags": flags}, "disturbed", "warn", f"2 of the runs were disturbed: {flags[0]}")
+    return entry | {"flags": ["base r1-02-flash throttled: HwSlowdown in 2 of 9 samples; shared: 1 other process", "head r3-02-flash shared: 1 other process"]}
 
 
 def gate_of(verdict, comparison, noise, reasons=()):
     return valid({"kind": "gate", "schema_version": 1, "created": "2026-01-02T03:04:05Z", "verdict": verdict, "exit_status": 1, "against": "program",
                   "pairs": 6, "topped_up": False, "min_effect": 0.02, "reasons": list(reasons), "warnings": [], "noise": noise,
                   "calibration": [], "saved": [], "added_to": [], "comparison": comparison,
-                  "words": {"mood": "bad", "meaning": "What the verdict means.", "findings": findings("gate", "pairs"),
-                            "trust": [{"what": "Losses", "value": "differ", "mood": "bad", "words": "seen `here`"}],
-                            "origin": {"subject": "Training a model on a machine", "source": "a machine · 2026-01-02 · against a program", "warnings": ""},
-                            "pairs": "How to read the pairs." if comparison else "", "pairs_note": "", "noise": [],
-                            "how_to_read": [{"term": "The ratio", "words": "is head's time by base's."}]}})
-
-
-def calibrated(gate, *floors):
-    """The gate with noise floors that were measured with it."""
-    return gate | {"calibration": list(floors), "words": gate["words"] | {"noise": [f"What the floor of {noise['label']} means." for noise in floors]}}
+                  "said": said("a machine · 2026-01-02", verdict.capitalize(), remark("bad", "What the verdict means.", "verdict"), *map(
+                      lambda text: remark("warn", text), reasons), TRUST, lines=["+ bf16 takes 1.04× base's time"])})
 
 
 ENTRIES = [entry("float32", 1.001, "SAME"), entry("+ bf16 autocast", 1.045, "REGRESSION"), entry("+ flash", 0.95, "IMPROVEMENT"),
@@ -406,11 +396,8 @@ def training_of(steps=60):
     return training
 
 
-def training_words(*charts):
-    return {"headline": "Validation loss 6.02 after 60 steps", "remarks": ["It has not ended: `--resume` goes on."],
-            "cards": [{"what": "Steps", "value": "60 of 60", "mood": "good", "words": "seen `here`"}],
-            "how_to_read": [{"term": "The loss", "words": "is a mean."}], "findings": findings(*charts),
-            "origin": {"subject": "Training the tiny model", "source": "a text · AMD EPYC", "warnings": ""}}
+def training_said(headline, *remarks):
+    return said("GPT-2 18M on AMD EPYC, 2 threads · CPU figures", headline, remark("warn", "It has not ended.", "unfinished", "`--resume` goes on."), *remarks)
 
 
 def training_report_of(points=60, length=1, samples=()):
@@ -427,7 +414,7 @@ def training_report_of(points=60, length=1, samples=()):
     return valid({"kind": "training_report", "schema_version": 1, "source": "training", "device": {"kind": "cpu", "name": "AMD EPYC, 2 threads"},
                   "training": training_of(points * length), "steps": points * length, "stretches": stretches,
                   "samples": [{"step": max(1, 10 * i), "text": text} for i, text in enumerate(samples)],
-                  "words": training_words(*charts.OF_TRAINING)})
+                  "said": training_said("Validation loss 6.02 after 60 steps")})
 
 
 REASONS = ["falls slowly", "still falling", "near the best", "near the best", "falls behind", "oscillates", "diverged", "diverged"]
@@ -451,7 +438,7 @@ def lr_sweep_of(reasons=tuple(REASONS), steps=40):
     good = [i for i, rate in enumerate(rates) if rate["verdict"] == "good"]
     return valid({"kind": "lr_sweep", "schema_version": 1, "device": {"kind": "cpu", "name": "AMD EPYC, 2 threads"}, "training": training_of(steps),
                   "planned": len(rates), "rates": rates, "end_steps": 10, "margin": 0.1, "best": good[0] if good else None,
-                  "words": training_words(*charts.OF_LR_SWEEP)})
+                  "said": training_said("Best learning rate 0.0001")})
 
 
 def to_loss_of(rungs=("float32", "bf16 autocast", "flash attention"), seeds=3, loss=7):
@@ -473,7 +460,7 @@ def to_loss_of(rungs=("float32", "bf16 autocast", "flash attention"), seeds=3, l
                  "seconds": None, "words": "skipped: no CUDA device"})
     return valid({"kind": "to_loss", "schema_version": 1, "device": {"kind": "cpu", "name": "AMD EPYC, 2 threads"},
                   "ladder": {"name": "tiny", "title": "A tiny ladder"}, "training": training_of(60), "loss": loss, "margin": 0.02, "seeds": seeds, "rungs": rows,
-                  "trainings": trainings, "reference": 0, "words": training_words(*charts.OF_TO_LOSS)})
+                  "trainings": trainings, "reference": 0, "said": training_said("2.10× faster to loss 7")})
 
 
 # ---- the recorded evidence
@@ -515,11 +502,13 @@ def files_in(folder):
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
-def markdown_of(study):
-    """The Markdown of a report of one study."""
-    return markdown.render(view.view(report_of(study)) | {"has_pictures": True})
+def made(report):
+    """(the HTML, the Markdown) of a report."""
+    shown = study_view.view(report)
+    return page.render(shown), markdown.render(shown, has_pictures=True)
 
 
-def table(report, after="## The ladder"):
-    lines = report.split(after + "\n", 1)[1].lstrip("\n").split("\n\n", 1)[0].splitlines()
+def table(text, head):
+    """The rows below that head in Markdown, as lists of cells."""
+    lines = text.split(f"| {head} |", 1)[1].split("\n\n", 1)[0].splitlines()
     return [[c.strip() for c in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines[2:]]

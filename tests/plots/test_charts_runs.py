@@ -1,18 +1,14 @@
-"""The charts of runs, losses, worths and limits: their data and texts, not their pixels."""
+"""The charts of runs, losses, worths, sizes and limits: their data and texts, not their pixels."""
 
 import json
 import statistics
 
 import pytest
-from builders import LADDER, NASTY, PARTS, make, mixed, part_row, report_of, trace_of
-from drawings import data, draw, drawn, spoken, texts, values
+from builders import LADDER, NASTY, PARTS, make, mixed, part_of, part_row, report_of, study_of, sweep, trace_of, without_number, worth
+from drawings import data, draw, drawn, rows_of, spoken, texts, values
 
 import theme
 from charts import losses
-
-
-def part_of(study):
-    return report_of(study)["studies"][0]
 
 
 # ---- steps
@@ -23,35 +19,25 @@ def step_points(chart):
 
 def test_steps_stand_on_one_axis_each_run_on_a_line_of_its_own():
     part = part_of(make())
-    slow = part["runs"][3]
+    slow, doubtful = part["runs"][3], part["runs"][4]
     slow["step_ms"][10] *= 100
+    doubtful["flags"] = ["throttled: the clock fell"]
     chart = draw("steps", part)
     wide, narrow = drawn(chart)
     points = step_points(chart)
-    timed = [(run["rung"], run["repeat"], ms / part["study"]["rungs"][run["rung"]]["ms_per_step"]["median"])
-             for run in part["runs"] for ms in run["step_ms"][run["warmup_steps"]:]]
-    inside = sorted(p["x"] for p in points if not p["beyond"])
-    assert inside == pytest.approx(sorted(x for *_, x in timed if x < 50)) and len(points) == len(timed) == 700
+    timed = [ms / part["study"]["rungs"][run["rung"]]["ms_per_step"]["median"] for run in part["runs"] for ms in run["step_ms"][run["warmup_steps"]:]]
+    assert sorted(p["x"] for p in points if not p["beyond"]) == pytest.approx(sorted(x for x in timed if x < 50)) and len(points) == len(timed) == 700
     assert len({round(p["y"], 3) for p in points}) == len(part["runs"])  # no two runs on one line
     axes = {json.dumps(layer["encoding"]["x"]["scale"]["domain"]) for layer in chart.wide["layer"] if "scale" in layer["encoding"].get("x", {})}
     assert len(axes) == 1 and json.loads(axes.pop())[1] < 2
     beyond, = (p for p in points if p["beyond"])
-    assert beyond["beyond"] == "right" and beyond["aria"].startswith(f"+ bf16 autocast, run {slow['id']}, step 11: ") or slow["rung"] != 1
-    assert "beyond the edge" in spoken(wide) and "triangles at the edge: 1 step beyond it" in chart.lines
+    assert beyond["beyond"] == "right" and f"run {slow['id']}, step 11: " in beyond["aria"] and "beyond the edge" in spoken(wide)
+    assert chart.lines[-1] == "at the edge: 1 step beyond it · purple triangles: disturbed runs"
     assert f"run {slow['id']}, number 4 of the study: median" in spoken(narrow)
-    assert [row["text"] for row in chart.wide["data"]["values"]][:2] == ["1,512 ms", "1,013 ms"]
-
-
-def test_steps_show_disturbed_runs_by_colour_and_shape():
-    part = part_of(make())
-    part["runs"][3]["flags"] = ["throttled: the clock fell"]
-    chart = draw("steps", part)
-    drawn(chart)
-    assert "A note on steps." in chart.notes
-    assert chart.lines[-1] == "purple triangles: disturbed runs"
-    assert {p["kind"] for p in step_points(chart) if part["runs"][3]["id"] in p["aria"]} == {"disturbed"}
+    assert {p["kind"] for p in points if doubtful["id"] in p["aria"]} == {"disturbed"}
     color, shape = (next(v for v in values(chart.wide, channel) if isinstance(v, dict) and "scale" in v)["scale"]["range"] for channel in ("color", "shape"))
     assert color[1] == theme.DOUBT_INK and len(set(color)) == len(set(shape)) == 3
+    assert [row["text"] for row in rows_of(chart.wide)][:2] == ["1,512 ms", "1,013 ms"] and chart.title == "Every step: 700 timed steps of 35 runs"
 
 
 def test_steps_of_a_rung_without_a_number_or_without_runs_are_a_row_with_the_reason():
@@ -59,17 +45,18 @@ def test_steps_of_a_rung_without_a_number_or_without_runs_are_a_row_with_the_rea
     part["runs"] = [run for run in part["runs"] if run["rung"] != 2]
     chart = draw("steps", part)
     drawn(chart)
-    rows = chart.wide["data"]["values"]
-    assert rows[4]["reason"].startswith("failed: 5 of 5 runs: killed by signal 9") and rows[2]["reason"] == "its runs' records are not there"
-    assert {p["row"] for p in step_points(chart)} == {0, 3, 7}
+    rows = rows_of(chart.wide)
+    assert rows[3]["reason"].startswith("failed: 5 of 5 runs: killed by signal 9") and rows[1]["reason"] == "its runs' records are not there"
+    assert {p["row"] for p in step_points(chart)} == {0, 2, 6} and not any("TF32" in row["rung"] for row in rows)
+    for part in (part_of(make([])), {**part_of(make()), "runs": []}):
+        assert "`ladder report STUDY`" in draw("steps", part).run
+    drawn(draw("steps", part_of(make(LADDER[:1], runs=1))))
 
 
 def test_steps_stay_small_and_the_slowest_is_drawn():
-    part = part_of(make([(f"{NASTY}{i}", 1000.0 - i) for i in range(200)]))
-    for run in part["runs"]:
-        run["step_ms"] = (run["step_ms"] * 2)[:40]
+    part = part_of(make([(f"{NASTY}{i}", 1000.0 - i) for i in range(60)]))
     chart = draw("steps", part)
-    assert max(len(svg) for svg in drawn(chart)) < 1_000_000 and "the first 24 of 200 rungs are drawn" in chart.notes
+    assert max(len(svg) for svg in drawn(chart)) < 1_000_000 and chart.lines[-1].endswith("the first 24 of 60 rungs")
     long = part_of(make(LADDER[:2], runs=2))
     for run in long["runs"]:
         run["step_ms"] = run["step_ms"] * 4000
@@ -78,12 +65,6 @@ def test_steps_stay_small_and_the_slowest_is_drawn():
     drawn(chart)
     points = step_points(chart)
     assert len(points) <= 1200 and any("1,000,000,000 ms, beyond the edge" in p["aria"] for p in points)
-
-
-def test_steps_of_nothing_are_missing():
-    for part in (part_of(make([])), {**part_of(make()), "runs": []}):
-        assert "`ladder report STUDY`" in draw("steps", part).run
-    drawn(draw("steps", part_of(make(LADDER[:1], runs=1))))
 
 
 # ---- losses
@@ -129,15 +110,14 @@ def test_losses_are_running_medians_against_the_limit_with_single_steps_behind()
     assert [row["deviation"] for row in judged] == [statistics.median(entry["deviation"][:16]) for entry in part["losses"]]
     assert max(row["step"] for row in points if not row["faint"]) == losses.JUDGED_STEPS < max(row["step"] for row in faint)
     assert {"lo": -0.02, "hi": 0.02} in data(chart.wide) and {"lo": -0.005, "hi": 0.005} in data(chart.wide)
-    assert {"limit ±0.02 nats", "limit ±0.005 nats for some rungs"} <= {row["text"] for row in data(chart.wide) if "at" in row and "text" in row}
-    assert not list(values(chart.wide, "strokeDash")) and '"legend"' not in json.dumps(chart.wide)
+    assert "grey: the limit, ±0.005 or ±0.02 nats" in chart.lines[0]
     for drawing in (chart.wide, chart.narrow):
         names = names_of(drawing)
         assert len(names) == 6 and all(b["to"] - a["to"] >= losses.LINE - 0.01 for a, b in zip(names, names[1:]))
         assert [row["last"] for row in names] == sorted((row["last"] for row in names), reverse=True)  # in the order of their lines
         assert {row["ink"] for row in names} == {row["ink"] for row in points}
-    assert names_of(chart.wide)[0]["text"] == "+ zero copy data"
     assert "+ fused AdamW: median difference 0.0119 nats, limit 0.02" in spoken(wide)
+    assert chart.title == "Losses: 6 rungs follow the reference, median difference 0.0119 nats at most"
 
 
 def test_labels_are_spread_as_little_as_needed():
@@ -150,14 +130,19 @@ def test_labels_are_spread_as_little_as_needed():
 def test_losses_name_void_rungs():
     chart = draw("losses", with_void(part_of(make())))
     drawn(chart)
-    assert chart.notes == ["A note on losses."]
+    assert chart.title == "Losses: 1 rung of 6 void, vocab 50304"
     most = max(abs(row["deviation"]) for row in data(chart.wide) if "deviation" in row)
     assert any(domain == [-most, most] for domain in values(chart.wide, "domain"))
     void, = (row for row in names_of(chart.narrow) if row["name"] == "void: + vocab 50304")
     assert void["ink"] == theme.BAD_INK and void["text"].startswith("void: ")
+    many = draw("losses", with_void(part_of(make([(f"{i}{NASTY}", 1000.0 - i) for i in range(60)])), 45))
+    assert max(len(svg) for svg in drawn(many)) < 400_000
+    names = [row["name"] for row in names_of(many.wide)]
+    assert any(name.startswith("void: + 46") for name in names) and names.count("the other rungs") == 1 and len(names) == 9
+    assert "21 of 59 rungs are drawn, void ones first" in many.lines
 
 
-def test_losses_that_are_not_finite():
+def test_losses_that_are_not_finite_break_their_line():
     part = with_void(part_of(make()))
     part["losses"][2].update(loss=[11.0] + [None] * 24, deviation=[0.0] + [None] * 24)
     part["study"]["rungs"][3]["guard"].update(deviation=None, max_deviation=None)
@@ -166,26 +151,13 @@ def test_losses_that_are_not_finite():
     assert [steps for line in names_of(chart.wide) if "vocab" in line["name"] for steps in lines_of(chart, line["name"])] == [[1]]
     part["losses"][2].update(loss=[None] * 25, deviation=[None] * 25)
     drawn(draw("losses", part))
-
-
-def test_a_line_breaks_where_losses_are_not_finite():
     part = part_of(make())
-    entry = part["losses"][2]
     for field in ("loss", "deviation"):
-        entry[field] = [None if 6 <= step <= 15 or step == 17 else x for step, x in enumerate(entry[field], 1)]
+        part["losses"][2][field] = [None if 6 <= step <= 15 or step == 17 else x for step, x in enumerate(part["losses"][2][field], 1)]
     chart = draw("losses", part)
     drawn(chart)
     assert lines_of(chart, "+ vocab 50304") == [[*range(1, 6)], [16], [*range(18, 26)]]
     assert lines_of(chart, "+ bf16 autocast") == [[*range(1, 26)]]
-
-
-def test_losses_of_many_rungs_draw_the_void_ones():
-    part = with_void(part_of(make([(f"{i}{NASTY}", 1000.0 - i) for i in range(200)])), 150)
-    chart = draw("losses", part)
-    assert max(len(svg) for svg in drawn(chart)) < 400_000
-    names = [row["name"] for row in names_of(chart.wide)]
-    assert any(name.startswith("void: + 151") for name in names) and names.count("the other rungs") == 1 and len(names) == 9
-    assert "21 of 199 rungs are drawn, void ones first" in chart.notes
 
 
 def test_losses_of_nothing_are_missing():
@@ -200,36 +172,36 @@ def test_losses_of_nothing_are_missing():
 
 # ---- attribution
 
-def worth(name, ratio, method, half=0.03, reason="", repeats=5):
-    has = ratio is not None and half is not None
-    return {"optimization": name, "title": name, "method": method, "ratio": ratio, "lo": ratio * (1 - half) if has else None,
-            "hi": ratio * (1 + half) if has else None, "repeats": repeats, "reason": reason}
-
-
-def study_of(mode, *worths, **more):
-    study = make(**more)
-    study.update(mode=mode, attribution=list(worths))
-    return study
-
-
-ALL = [worth(name, ratio + add, method) for method, add in
+ALL = [worth(name, ratio + add, method=method) for method, add in
        (("shapley", 0), ("cumulative", 0.1), ("leave_one_out", -0.2), ("one_at_a_time", 0.3))
        for name, ratio in (("flash", 1.27), ("bf16", 1.82))]
 
 
-def test_attribution_of_one_method_has_bars_the_largest_first():
-    part = {"study": study_of("leave-one-out", worth("flash", 0.99, "leave_one_out"), worth("bf16", 1.82, "leave_one_out"),
-                              worth("graph", None, "leave_one_out", reason=f"no subset {NASTY}"))}
-    chart = draw("attribution", part)
+def attribution(mode, *worths):
+    return draw("attribution", part_of(study_of(mode, *worths)))
+
+
+def test_attribution_of_one_method_has_bars_from_one_the_largest_first():
+    chart = attribution("leave-one-out", *(worth(*of, method="leave_one_out") for of in (("flash", 0.99), ("bf16", 1.82), ("graph", None, 0, f"no subset {NASTY}"))))
     wide, _ = drawn(chart)
     lines = [row for row in data(chart.wide) if "ratio" in row]
-    assert [row["text"] for row in lines] == ["1.82×", "0.99×", ""] and lines[0]["interval"] == "1.77× – 1.87×"
-    assert lines[2]["reason"].startswith("no number: no subset <script>") and len(lines[2]["reason"]) <= 120
-    assert "bf16, on top of all others (leave-one-out): 1.82×, 1.77× – 1.87×" in spoken(wide) and "legend" not in json.dumps(chart.wide)
+    assert [(row["text"], row["slower"], row["unclear"]) for row in lines] == [("1.82×", False, False), ("0.99×", False, True), ("", False, False)]
+    assert lines[0]["interval"] == "1.78× – 1.86×" and lines[2]["reason"].startswith("no number: no subset <script>") and len(lines[2]["reason"]) <= 120
+    bars = chart.wide["layer"][0]["encoding"]
+    assert bars["x2"] == {"datum": 1} and bars["x"]["scale"]["type"] == "log"
+    assert "the bf16, on top of all others (leave-one-out): 1.82×, 1.78× – 1.86×" in spoken(wide) and "legend" not in json.dumps(chart.wide)
+    assert chart.lines == ["5 repeats · whiskers: 95 % confidence · pale: no clear difference"]
+    alone = attribution("one-at-a-time", worth("bf16", 0.5, None, method="one_at_a_time", repeats=1))
+    drawn(alone)
+    assert alone.lines == ["1 repeat · no interval"]
+    nothing = drawn(attribution("factorial", worth("a", None)))
+    assert not any(text == "speedup" for svg in nothing for text, *_ in texts(svg))  # without a number no axis
+    drawn(attribution("factorial", *[worth(f"{i}{NASTY}", 1.1) for i in range(40)]))
+    assert "`ladder ablate --mode leave-one-out`" in draw("attribution", part_of(make())).run
 
 
 def test_attribution_of_all_methods_keeps_them_apart_by_shape():
-    chart = draw("attribution", {"study": study_of("factorial", *ALL)})
+    chart = attribution("factorial", *ALL)
     drawn(chart)
     lines = [row for row in data(chart.wide) if "ratio" in row]
     assert [(row["group"], row["ratio"]) for row in lines[:4]] == [(0, 1.82 + add) for add in (0.1, 0, -0.2, 0.3)]
@@ -238,95 +210,85 @@ def test_attribution_of_all_methods_keeps_them_apart_by_shape():
     assert tops == sorted(tops) and len(set(tops)) == 8
 
 
-def test_attribution_marks_where_an_interval_is_cut():
-    study = study_of("factorial", worth("a", 0.31, "shapley", half=0.1), worth("b", 0.81, "shapley") | {"lo": 0.0015, "hi": 441.0})
-    chart = draw("attribution", {"study": study})
-    assert "whiskers: 95 % confidence interval, arrow: it goes on; where it includes 1 (pale), no clear difference" in " · ".join(chart.lines)
+def test_attribution_marks_where_an_interval_is_cut_and_draws_none_that_tells_nothing():
+    chart = attribution("factorial", worth("a", 0.31, 0.1), worth("b", 0.81) | {"lo": 0.015, "hi": 14.0}, worth("c", 0.9) | {"lo": 1e-3, "hi": 10.0})
     for svg in drawn(chart):
-        assert svg.count('d="M2.905,0L-2.905,') == svg.count('d="M-2.905,0L2.905,') == 1  # to the right, to the left
-    assert "arrow" not in " ".join(draw("attribution", {"study": study_of("factorial", *ALL)}).lines)
+        assert svg.count('d="M2.905,0L-2.905,') == svg.count('d="M-2.905,0L2.905,') == 1 and "unknown" not in svg  # to the right, to the left
+    assert [row["lo"] for row in data(chart.wide) if "ratio" in row] == [None, 0.015, pytest.approx(0.279)]
+    assert chart.lines == ["5 repeats · whiskers: 95 % confidence · pale: no clear difference · orange: it costs time"]
 
 
-def test_attribution_without_intervals_says_so_and_a_ladder_has_none():
-    chart = draw("attribution", {"study": study_of("one-at-a-time", worth("bf16", 1.5, "one_at_a_time", half=None, repeats=1))})
+# ---- sizes
+
+def test_sweep_has_lines_of_speed_and_memory_and_marks_what_has_no_number():
+    chart = draw("sweep", part_of(sweep()))
+    wide, _ = drawn(chart)
+    points = [row for row in data(chart.wide) if "rate" in row]
+    assert [(p["series"], p["value"]) for p in points] == [("fused AdamW", 16), ("fused AdamW", 32), ("flash", 16), ("flash", 32), ("flash", 64),
+                                                           ("PyTorch eager, fused AdamW", 16)]
+    assert (points[1]["rate"], points[1]["lo"], points[1]["hi"]) == (5120.0, 5120 * 0.97, 5120 * 1.03)
+    speed, memory = chart.wide["hconcat"]
+    assert speed["layer"][0]["encoding"]["y"]["scale"]["domain"][0] == 0 == memory["layer"][0]["encoding"]["y"]["scale"]["domain"][0]
+    assert "B=16 fused AdamW: 2.56K tokens/s (2.48K to 2.64K)" in spoken(wide) and "B=64 fused AdamW: failed: CUDA out of memory" in spoken(wide)
+    assert chart.lines == ["median of 5 runs · whiskers: 95 % confidence · ×: no number"]
+    assert len({row["at"] for row in points if row["value"] == 16}) == 3  # beside each other, as are their whiskers
+    once = sweep(runs=1)
+    assert draw("sweep", part_of(once)).lines == ["a single run · no interval · ×: no number"]
+    once["rungs"][1]["tokens_per_s"].update(lo=4.0, hi=1e5)
+    once["rungs"][3]["tokens_per_s"].update(lo=4000, hi=1e6)
+    wide = draw("sweep", part_of(once))
+    drawn(wide)
+    assert wide.lines[0].startswith("a single run · whiskers: 95 % confidence, arrow: it goes on")
+    assert [p["lo"] for p in data(wide.wide) if "rate" in p] == [None, None, 4000, None, None, None]
+    assert "`ladder ablate --sweep" in draw("sweep", part_of(make())).run
+    for r in once["rungs"]:
+        without_number(once, r["index"], "failed", "killed")
+    assert "no rung of this study has a number" in draw("sweep", part_of(once)).run
+
+
+def test_no_two_series_of_a_sweep_look_alike_or_leave_their_size():
+    chart = draw("sweep", part_of(sweep([f"rung {i}" for i in range(30)], (4, 8))))
     drawn(chart)
-    assert "bars: a single run, no interval" in chart.lines
-    assert "`ladder ablate --mode leave-one-out`" in draw("attribution", part_of(make())).run
-    drawn(draw("attribution", {"study": study_of("factorial", *[worth(f"{i}{NASTY}", 1.1, "shapley") for i in range(40)])}))
-    nothing = drawn(draw("attribution", {"study": study_of("factorial", worth("a", None, "shapley"))}))
-    assert not any(text == "speedup" for svg in nothing for text, *_ in texts(svg))  # without a number no axis
-
-
-def test_orders_put_two_studies_of_one_setting_together():
-    ladder, other = make(), study_of("leave-one-out", *(worth(name.split()[0].lower(), 1.4, "leave_one_out") for name, _ in LADDER[1:]))
-    chart = draw("orders", report_of(other, ladder))
-    drawn(chart)
-    lines = [row for row in data(chart.wide) if "ratio" in row]
-    assert [row["method"] for row in lines[:2]] == ["in the ladder's order", "on top of all others (leave-one-out)"] and len(lines) == 12
-    assert chart.finding == "What attribution shows"
-    other["device"]["name"] = "another"
-    assert "these two differ" in draw("orders", report_of(ladder, other)).run
-    for report in (report_of(ladder), report_of(ladder, make())):
-        assert "`--mode factorial`" in draw("orders", report).run
+    assert chart.lines[0].endswith("the first 24 of 31 series")
+    points = next(layer for layer in chart.wide["hconcat"][0]["layer"] if layer["mark"]["type"] == "point")["encoding"]
+    names, ranges = points["color"]["scale"]["domain"], [points[channel]["scale"]["range"] for channel in ("color", "shape")]
+    assert names == [f"rung {i}" for i in range(24)] and [len(kinds) for kinds in ranges] == [24, 24] and len(set(zip(*ranges))) == 24
+    for series, sizes in ((3, (4, 8)), (12, (4, 8, 16, 32)), (24, (1, 2, 4, 8, 16, 64))):
+        chart = draw("sweep", part_of(sweep([f"rung {i}" for i in range(series - 1)], sizes)))
+        for drawing in (chart.wide, chart.narrow):
+            low, high = next(d for d in values(drawing, "domain") if isinstance(d[0], float) and d[0] > 0)
+            at = {size: sorted(row["at"] for row in rows_of(drawing) if row["value"] == size) for size in sizes}
+            assert all(low < marks[0] and marks[-1] < high and len(set(marks)) == len(marks) for marks in at.values())
+            assert all(at[a][-1] < at[b][0] for a, b in zip(sizes, sizes[1:]))
 
 
 # ---- roofline
 
-def labels(drawing):
-    return {row["text"]: row for row in data(drawing) if "to_x" in row}
+def roofline(*traces):
+    return draw("roofline", report_of(make(), traces=list(traces)))
 
 
 def test_roofline_puts_products_under_the_roofs_and_all_parts_beside_their_limits():
-    chart = draw("roofline", report_of(make(), traces=[trace_of(*PARTS)]))
+    chart = roofline(trace_of(*PARTS))
     wide, _ = drawn(chart)
     points = [row for row in data(chart.wide) if "x" in row and "phase" in row]
-    assert [(row["x"], row["y"], row["label"]) for row in points] == [
+    assert [(row["x"], row["y"], row["label"]) for row in points[:2]] == [
         (PARTS[0]["flops_per_byte"], PARTS[0]["flops_per_s"], "head"), (PARTS[2]["flops_per_byte"], PARTS[2]["flops_per_s"], "c_fc")]
-    assert labels(chart.wide).keys() == labels(chart.narrow).keys() == {"head", "c_fc"}
-    bars = [row for row in data(chart.wide) if "text" in row and "part" in row]
-    assert [(row["part"], row["ms"], row["limit"]) for row in bars] == [
-        ("backward head", 12.0, 5.0), ("forward gelu", 4.0, 3.0), ("forward c_fc", 3.0, 2.0), ("data copy", 0.5, None)]
-    assert chart.finding == "What roofline shows"
-    assert chart.about.source == "+ flash attention · NVIDIA Example" and chart.notes == ["A note on roofline."] and "500 FLOP per byte, 41.7 TFLOP/s" in spoken(wide)
+    bars = [row for row in data(chart.wide) if "text" in row and row["text"].endswith("×")]
+    assert [(row["part"], row["ms"], row["limit"]) for row in bars] == [("backward head", 12.0, 5.0), ("forward gelu", 4.0, 3.0), ("forward c_fc", 3.0, 2.0)]
+    assert chart.title.endswith("backward head has most to gain, 12.0 ms against 5.00 ms ideal")
+    assert chart.about.source == "+ flash attention · NVIDIA Example · 2026-01-02" and "500 FLOP per byte, 41.7 TFLOP/s" in spoken(wide)
     assert "bound by memory" in spoken(wide)
 
 
-def test_roofline_names_what_lies_together_without_overlap():
-    """drawn() finds texts that overlap. A label that is far from its point has a line to it."""
-    parts = [part_row("forward" if i % 2 else "backward", f"part_{i}", 2e11 * (1 + 0.01 * i), 2e9, 3.0 + 0.02 * i) for i in range(10)]
-    chart = draw("roofline", report_of(make(), traces=[trace_of(*parts)]))
-    drawn(chart)
-    named = labels(chart.wide)
-    assert len(named) == 10 and sum(row["away"] for row in named.values()) >= 5
-    assert all((row["from_x"], row["from_y"]) in {(p["flops_per_byte"], p["flops_per_s"]) for p in parts} for row in named.values())
-
-
 def test_roofline_of_much_little_and_nothing():
-    many = [part_row(f"forward{i % 7}", f"{i}{NASTY}", 2e11 * (i + 1), 1e9, 9.0 + i) for i in range(200)]
-    chart = draw("roofline", report_of(make(), traces=[trace_of(*many)]))
+    chart = roofline(trace_of(*[part_row(f"forward{i % 7}", f"{i}{NASTY}", 2e11 * (i + 1), 1e9, 900.0 + i) for i in range(200)]))
     drawn(chart)
-    assert "186 smaller parts are left out of the second" in chart.notes[-1]
-    drawn(draw("roofline", report_of(make(), traces=[trace_of(PARTS[1], device="cpu")])))
+    assert chart.lines[0].endswith("186 smaller parts are left out")
+    drawn(roofline(trace_of(PARTS[1], device="cpu")))
     old = trace_of(*PARTS)
     del old["roofline"]["limits"]["flops_per_byte"]
     without = trace_of()
     del without["roofline"]
     for traces in ([], [without], [trace_of()], [trace_of(PARTS[4])], [old]):
-        assert "--roofline" in draw("roofline", report_of(make(), traces=traces)).run
-
-
-def test_roofline_has_the_operations_by_themselves_of_the_same_kind():
-    def one(name, **more):
-        return {"name": name, "real_time": 1.0, "time_unit": "ms", "flops_per_byte": 80.0, "flops_per_second": 5e13} | more
-
-    micro = {"context": {}, "benchmarks": [one("linear/forward/bf16/cuda/manual_time"), one("linear/forward/bf16/cpu/manual_time"),
-                                           one("linear/forward/float32/cuda/manual_time"), one(NASTY),
-                                           {"name": "gelu/forward/bf16/cuda/manual_time", "real_time": 1.0, "time_unit": "ms"}]}
-    trace = trace_of(*PARTS) | {"recipe": {"autocast": "bf16"}}
-    chart = draw("roofline", report_of(make(), traces=[trace], micro=[micro]))
-    wide, _ = drawn(chart)
-    assert [row["aria"] for row in data(chart.wide) if "by itself" in row.get("aria", "")] == [
-        "linear forward bf16, by itself: 50.0 TFLOP/s, 80.0 FLOP per byte"]
-    assert "hollow diamonds" in chart.lines[0]
-    none = draw("roofline", report_of(make(), traces=[trace | {"recipe": {"autocast": "fp16"}}], micro=[micro]))
-    assert not any("hollow" in line for line in none.lines)
+        assert "--roofline" in roofline(*traces).run

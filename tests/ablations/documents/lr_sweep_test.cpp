@@ -18,7 +18,7 @@ TEST(LearningRateSweep, ReadsAsItWasWritten) {
   sweep.rates[1].verdict = RateVerdict::too_low;
   sweep.rates[1].reason = RateReason::still_falling;
   sweep.best = 2;
-  sweep.words.cards = {{"Best rate", "0.001", Mood::good, "`here`"}};
+  sweep.said.remarks = {{Severity::good, "best", "0.001", "`here`"}};
   const Json written = json_of(sweep);
   EXPECT_EQ(json_of(value_from<LearningRateSweep>(written, "file")), written);
   EXPECT_EQ(written.at("rates").at(1).at("reason"), "still falling");

@@ -21,7 +21,7 @@ TEST(TimeToLossDocument, ReadsAsItWasWritten) {
   study.rungs[2].difference = OverSeeds{{.lo = -0.5, .hi = 0.5}, 0.25};
   study.rungs[2].speedup = OverSeeds{{}, 2};
   study.rungs[2].medians = study.trainings[1].curve;
-  study.words.cards = {{"Margin", "0.05 nats", Mood::good, "`here`"}};
+  study.said.remarks = {{Severity::good, "margin", "0.05 nats", "`here`"}};
   const Json written = json_of(study);
   EXPECT_EQ(json_of(value_from<TimeToLoss>(written, "file")), written);
   EXPECT_EQ(written.at("rungs").at(2).at("quality"), "same quality");

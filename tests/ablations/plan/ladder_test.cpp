@@ -129,7 +129,7 @@ TEST_F(LadderFile, TellsThatItCannotBeRead) {
   };
   says("nowhere.json", "nowhere.json: No such file");
   says("../ladders/tiny", "../ladders/tiny: No such file");
-  says("/dev/zero", "/dev/zero: must be a regular file");
+  says("/dev/zero", "/dev/zero: must be a file, got a device or a pipe");
   says("./", "./: is a folder, not a file");
   (void)refusal_of_bytes("");
   fs::resize_file(file_, (size_t{64} << 20) + 1);  // a hole, not written to the disk

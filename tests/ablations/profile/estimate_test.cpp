@@ -68,7 +68,7 @@ TEST(Estimate, AnotherMachinesLadderTakesTooLongOrTooMuch) {
       << estimate_text(estimate, plan.runs);
   const std::string slow = hopeless(plan, estimate, 1000 * gib);
   EXPECT_NE(slow.find("a run of rung \"start\" would take about"), std::string::npos) << slow;
-  EXPECT_NE(slow.find("--limit stops it after 900 s"), std::string::npos) << slow;
+  EXPECT_NE(slow.find("--limit-s stops it after 900 s"), std::string::npos) << slow;
   const std::string large = hopeless(plan, estimate, 4 * gib);
   EXPECT_NE(large.find("GiB of memory, but there are only 4.0 GiB (the largest B that fits is 1)"), std::string::npos)
       << large;

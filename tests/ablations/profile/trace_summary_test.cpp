@@ -252,9 +252,8 @@ TEST(Explain, SaysThatAGraphIsOneLaunch) {
   const Explanation explanation =
       explain(document(eager(), 0.5, "eager"), document(replayed(), 0.36, "+ graph capture"));
   const std::string& words = explanation.words;
-  EXPECT_NE(words.find("+ graph capture: step 0.50 -> 0.36 ms"), std::string::npos) << words;
   EXPECT_NE(words.find("3 launches became 1"), std::string::npos) << words;
-  EXPECT_NE(words.find("idle 40 % -> 3 %"), std::string::npos) << words;
+  EXPECT_NE(words.find("idle 40 % became 3 %"), std::string::npos) << words;
   for (const Explanation::Name& name : explanation.names) EXPECT_NE(name.change, Change::came) << name.name;
 }
 
@@ -275,9 +274,8 @@ TEST(Explain, TellsNoChangeWithinTheSpreadOfTheSteps) {
   const auto words = [](int64_t product_us) -> std::string {
     return explain(document(three_steps(), 0.1, "before"), document(three_steps(product_us), 0.1, "after")).words;
   };
-  EXPECT_EQ(words(51), "after: step 0.10 -> 0.10 ms; no clear change of the work (0.07 ms).");
-  EXPECT_NE(words(80).find("grew aten::mm (1x, 0.03 ms)"), std::string::npos) << words(80);
-  EXPECT_NE(words(80).find("forward +0.03 ms"), std::string::npos) << words(80);
+  EXPECT_EQ(words(51), "No kind of operation clearly changed.");
+  EXPECT_EQ(words(80), "Matrix products +0.03 ms; by phase: forward +0.03 ms.");
 }
 
 // Where the study found no clear change of the step, only what ran is told.
@@ -285,11 +283,8 @@ TEST(Explain, NamesNoCauseOfAChangeThatIsNotClear) {
   const auto words = [](const Trace& before, const Trace& after) -> std::string {
     return explain(document(before, 0.5, "before"), document(after, 0.36, "after"), /*step_changed=*/false).words;
   };
-  EXPECT_EQ(words(three_steps(), three_steps(80)), "after: no clear change of the step.");
-  EXPECT_EQ(words(eager(), replayed()), "after: no clear change of the step; 3 launches became 1.");
-  Trace fused = eager();
-  fused.activities[4].name = "flash";
-  EXPECT_NE(words(eager(), fused).find("step; went softmax (1x, 0.10 ms); came flash"), std::string::npos);
+  EXPECT_EQ(words(three_steps(), three_steps(80)), "No clear change of the step.");
+  EXPECT_EQ(words(eager(), replayed()), "No clear change of the step; 3 launches became 1.");
 }
 
 TEST(Explain, NamesWhatWentAndWhatCame) {
@@ -301,9 +296,8 @@ TEST(Explain, NamesWhatWentAndWhatCame) {
   for (const Explanation::Name& name : explanation.names) changes[name.name] = name.change;
   EXPECT_EQ(changes.at("softmax"), Change::went);
   EXPECT_EQ(changes.at("flash_fwd_kernel"), Change::came);
-  const std::string& words = explanation.words;
-  EXPECT_NE(words.find("went softmax (1x, 0.10 ms)"), std::string::npos) << words;
-  EXPECT_NE(words.find("came flash_fwd_kernel (1x, 0.02 ms)"), std::string::npos) << words;
+  EXPECT_EQ(explanation.changed, "Went: softmax (1x, 0.10 ms); came: flash_fwd_kernel (1x, 0.02 ms).");
+  EXPECT_TRUE(explanation.words.starts_with("Softmax \u22120.10 ms, attention +0.02 ms")) << explanation.words;
   for (const std::string& table : {explanation_table(explanation)}) {
     size_t begin = 0;
     while (begin < table.size()) {

@@ -108,7 +108,7 @@ TEST(Table, AStepThatMayBeNoneIsMarked) {
   const std::string table = study_table(study);
   EXPECT_NE(table.find("   2.00x "), std::string::npos) << table;
   EXPECT_NE(table.find("  ~1.02x "), std::string::npos) << table;
-  EXPECT_NE(table.find("\n~ no clear change: the interval includes 1.00x.\n"), std::string::npos) << table;
+  EXPECT_NE(table.find("\n~ no clear change"), std::string::npos) << table;
 }
 
 TEST(Table, ARatioWithoutAnIntervalIsMarked) {
@@ -119,9 +119,9 @@ TEST(Table, ARatioWithoutAnIntervalIsMarked) {
   const std::string table = study_table(study);
   EXPECT_NE(table.find("  ?1.50x            ?1.50x "), std::string::npos) << table;
   EXPECT_NE(table.find("             1.00x "), std::string::npos) << "the first beside itself" << table;
-  EXPECT_NE(table.find("\n? no interval from a single run"), std::string::npos) << table;
+  EXPECT_NE(table.find("\n? one run, no interval"), std::string::npos) << table;
   study.mode = Mode::one_at_a_time;  // has but one column of ratios
-  EXPECT_NE(study_table(study).find("\n? no interval"), std::string::npos) << study_table(study);
+  EXPECT_NE(study_table(study).find("? one run, no interval"), std::string::npos) << study_table(study);
 }
 
 TEST(Table, ABoundThatIsNotOneIsNotShownAsOne) {
@@ -160,7 +160,7 @@ TEST(Table, RungsWithoutNumberHaveAReasonAndNoBar) {
                             no_number("+ bf16", RungStatus::failed, "run r1 was killed"),
                             no_number("+ all", RungStatus::voided, "step 3 is off"),
                             no_number("+ flash", RungStatus::missing, "its runs have not been made yet")}));
-  EXPECT_NE(table.find("\n+ graph                   not applicable: no CUDA device\n"), std::string::npos) << table;
+  EXPECT_NE(table.find("\nLeft out: + graph (not applicable: no CUDA device).\n"), std::string::npos) << table;
   EXPECT_NE(table.find("\n+ bf16                    failed: run r1 was killed\n"), std::string::npos);
   EXPECT_NE(table.find("\n+ flash                   not run yet: its runs have not been made yet\n"),
             std::string::npos);
@@ -179,7 +179,7 @@ TEST(Table, ColourRepeatsTheWords) {
   study.rungs[3].speedup_against = speedup(0.5);
   const std::string table = study_table(study, {.colour = true});
   EXPECT_NE(table.find("\x1b[31mfailed\x1b[0m: run r1"), std::string::npos);
-  EXPECT_NE(table.find("\x1b[33mwarning:\x1b[0m a warning"), std::string::npos);
+  EXPECT_NE(table.find("\x1b[33m! a warning"), std::string::npos) << table;
   EXPECT_NE(table.find("\x1b[33m  0.50x\x1b[0m"), std::string::npos) << table;
   EXPECT_NE(table.find("\x1b[1m10.0x\x1b[0m [9.70-10.4]"), std::string::npos) << table;
   EXPECT_EQ(without_colour(table), study_table(study)) << "nothing is said by colour alone, and nothing is moved";

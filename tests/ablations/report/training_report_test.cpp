@@ -40,13 +40,6 @@ std::vector<TrainingStep> log_of(int64_t count) {
   return steps;
 }
 
-std::string finding(const TrainingReport& report, const char* chart) { return report.words.findings.at(chart); }
-
-Card card(const TrainingReport& report, const std::string& what) {
-  const auto found = std::ranges::find(report.words.cards, what, &Card::what);
-  return found == report.words.cards.end() ? Card{} : *found;
-}
-
 TEST(TrainingReport, ShowsFewSamplesWithTheFirstAndTheLast) {
   const auto steps_of = [](std::vector<TrainingStep> steps) {
     std::vector<int64_t> shown;
@@ -60,10 +53,6 @@ TEST(TrainingReport, ShowsFewSamplesWithTheFirstAndTheLast) {
   EXPECT_EQ(steps_of(steps), std::vector<int64_t>{1});
   for (size_t i = 4; i < 40; i += 5) steps[i].sample = "more";
   EXPECT_EQ(steps_of(steps), (std::vector<int64_t>{1, 10, 20, 30, 40}));
-}
-
-TEST(TrainingReport, SaysWhatItIsOf) {
-  EXPECT_TRUE(training_report("folder", training(4), log_of(4)).words.origin.subject.starts_with("Training "));
 }
 
 TEST(TrainingReport, HasAPointForEachStep) {
@@ -105,20 +94,17 @@ TEST(TrainingReport, SaysWhatCameOfIt) {
   steps[19].validation_loss = 10.25;
   const TrainingReport report = training_report("mine", training(20), steps);
   EXPECT_EQ(report.device.name, "AMD EPYC, 2 threads");
-  EXPECT_EQ(report.words.headline, "Validation loss 10.25 after 20 steps");
-  EXPECT_TRUE(report.words.remarks.empty()) << report.words.remarks.front();
-  EXPECT_EQ(finding(report, "training_loss"), "Loss 11.00 at the first step, 9.15 at the end, 10.25 on other text");
-  EXPECT_EQ(finding(report, "learning_rate"), "Up to 0.0006 in 2 steps, then down to 6e-05 after step 20");
-  EXPECT_EQ(finding(report, "norm"), "Median norm 10.5, clipped to 1 in 90 % of the steps");
-  EXPECT_EQ(finding(report, "training_speed"), "2,133 tokens/s in the median step");
-  EXPECT_EQ(card(report, "Steps").value, "20 of 20");
-  EXPECT_EQ(card(report, "Steps").words, "640 tokens in 0:00, without validation and checkpoints");
-  EXPECT_EQ(card(report, "Lowest validation loss").words, "after step 20");
-  EXPECT_EQ(card(report, "Spikes").mood, Mood::good);
+  EXPECT_EQ(report.said.headline, "Validation loss 10.25 after 20 steps");
+  EXPECT_TRUE(report.said.title.starts_with("the tiny model on AMD EPYC, 2 threads")) << report.said.title;
+  EXPECT_TRUE(report.said.remarks.empty()) << report.said.remarks.front().text;
+  EXPECT_EQ(report.said.lines,
+            (std::vector<std::string>{
+                "Training loss 11.00 \u2192 9.15 \u00b7 lowest validation loss 10.25, after step 20",
+                "2.13K tokens/s \u00b7 640 tokens in 0:00 \u00b7 clipped to a norm of 1 in 90 % of the steps"}));
   const files::Json written = json_of(report);
   EXPECT_NO_THROW(files::check_schema(written, "training_report", "report"));
   const std::string shown = training_summary(report);
-  EXPECT_TRUE(shown.starts_with("Validation loss 10.25 after 20 steps\nSteps: 20 of 20, 640 tokens in 0:00")) << shown;
+  EXPECT_TRUE(shown.starts_with("Validation loss 10.25 after 20 steps\nTraining loss 11.00")) << shown;
 }
 
 TEST(TrainingReport, SaysWhatWentWrong) {
@@ -127,13 +113,14 @@ TEST(TrainingReport, SaysWhatWentWrong) {
   steps[8].validation_loss = 9.5;
   steps[6].spike = 7.5;
   TrainingReport report = training_report("mine", training(20), steps);
-  ASSERT_EQ(report.words.remarks.size(), 2U);
-  EXPECT_EQ(report.words.remarks[0], "It has not ended: 10 of 20 steps. `ladder train --resume` continues it.");
+  ASSERT_EQ(report.said.remarks.size(), 3U);
+  EXPECT_EQ(report.said.remarks[0].text, "It has not ended: 10 of 20 steps.");
+  EXPECT_EQ(report.said.remarks[0].fix, "`ladder train --resume` continues it.");
   EXPECT_TRUE(
-      report.words.remarks[1].starts_with("The validation loss is 0.50 nats above its lowest, 9.00 after step 2"))
-      << report.words.remarks[1];
-  EXPECT_EQ(card(report, "Steps").mood, Mood::warn);
-  EXPECT_EQ(card(report, "Spikes").words, "the first is the loss of step 7");
+      report.said.remarks[1].text.starts_with("The validation loss is 0.50 nats above its lowest, 9.00 after step 2"))
+      << report.said.remarks[1].text;
+  EXPECT_TRUE(report.said.remarks[2].text.starts_with("1 spike: the first is the loss of step 7"))
+      << report.said.remarks[2].text;
 
   steps.resize(3);
   steps[1].validation_loss = std::nullopt;
@@ -141,15 +128,13 @@ TEST(TrainingReport, SaysWhatWentWrong) {
   Training unclipped = training(20);
   unclipped.settings.clip = std::nullopt;
   report = training_report("mine", unclipped, steps);
-  EXPECT_EQ(report.words.headline, "The loss of step 3 is not finite");
-  EXPECT_EQ(finding(report, "training_loss"), "Loss 11.00 at the first step, not finite at the end");
-  EXPECT_EQ(finding(report, "norm"), "Median norm 1.5, not clipped");
-  EXPECT_EQ(card(report, "Lowest validation loss").value, "not taken");
+  EXPECT_EQ(report.said.headline, "The loss of step 3 is not finite");
+  EXPECT_EQ(report.said.remarks.front().severity, Severity::bad);
+  EXPECT_EQ(report.said.lines.front(), "Training loss 11.00 \u2192 not finite");
   EXPECT_NO_THROW(files::check_schema(json_of(report), "training_report", "report"));
 
   for (TrainingStep& step : steps) step.loss = step.norm = std::nullopt;
   report = training_report("mine", unclipped, steps);
-  EXPECT_EQ(finding(report, "norm"), "No norm of the gradients is finite");
   EXPECT_FALSE(report.stretches.front().loss);
   EXPECT_NO_THROW(files::check_schema(json_of(report), "training_report", "report"));
 }

@@ -1,0 +1,355 @@
+"""The pages of reports and gates, as HTML and as Markdown: their sections and texts. test_page.py looks at them in a browser."""
+
+import html
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from builders import (ENTRIES, LADDER, NASTY, PARTS, about_batches, comparison_of, complete, disturbed, entry, gate_of, history_of, lr_sweep_of, made, make, mixed,
+                      noise_of, other_losses, predicted, remark, report_of, series_of, study_of, sweep, table, technique, to_loss_of, trace_of, training_report_of,
+                      unusable, valid, with_peers, without_number, worth)
+
+import gate_view
+import markdown
+import page
+import sections
+import study_view
+import theme
+import training_view
+
+EVIL = "<script>alert(1)</script> a|b `c|d` \x1b[31mred\x07 \n# heading [x](javascript:y) **b** <!-- \ud800 \u202e @you"
+
+
+def everything():
+    report = predicted(report_of(about_batches(complete()), gates=[gate_of("REGRESSION", comparison_of(*ENTRIES), [None] * 4)],
+                                 histories=[history_of(series_of("+ flash", "slower", jump=1.04))], traces=[trace_of(*PARTS)], notes=["a gate was left out"]))
+    report["studies"][0]["techniques"] = {"bf16": technique(), "sdpa": technique(NASTY)}
+    return report
+
+
+def two():
+    return report_of(make(), make(device="cuda"), comparison=comparison_of(ENTRIES[0], disturbed(ENTRIES[1]), other_losses(ENTRIES[2])))
+
+
+DOCUMENTS = {"everything": everything, "two": two, "mixed": lambda: report_of(mixed()), "not usable": lambda: unusable(report_of(mixed())),
+             "one rung": lambda: report_of(make(LADDER[:1], runs=1)), "no rungs": lambda: report_of(make([])), "nothing in common": lambda: report_of(make(), make()),
+             "peers": lambda: report_of(with_peers(("PyTorch eager", 2.0))), "sweep": lambda: report_of(sweep()),
+             "factorial": lambda: report_of(study_of("factorial", worth("bf16", 1.82), worth("graph", None, reason="no subset | was measured"))),
+             "training": lambda: training_report_of(samples=["of of of", "to be"]), "rates": lr_sweep_of, "to loss": to_loss_of}
+
+
+@pytest.fixture(scope="session")
+def pages():
+    """pages(name): (the HTML, the Markdown)"""
+    kept = {}
+
+    def of(name):
+        if name not in kept:
+            document = valid(DOCUMENTS[name]())
+            shown = (study_view if document["kind"] == "report" else training_view).view(document)
+            kept[name] = page.render(shown), markdown.render(shown, has_pictures=True)
+        return kept[name]
+
+    return of
+
+
+class Outline(HTMLParser):
+    """What a page consists of, without the long texts of optimizations: ("figure", name), ("fold", summary), ("table", heads)."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.parts, self.depth, self.skip, self.text, self.ids, self.links = [], 0, None, None, [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        of = dict(attributes)
+        self.ids += [of["id"]] if "id" in of else []
+        self.links += [of["href"]] if "href" in of else []
+        if tag == "details":
+            self.depth += 1
+            if of["id"].startswith("technique"):
+                self.skip = self.skip or self.depth
+        if tag in ("summary", "thead"):
+            self.text = []
+        if tag == "a" and of.get("href", "").endswith(".svg"):
+            self.add("figure", Path(of["href"]).stem)
+
+    def handle_endtag(self, tag):
+        if tag in ("summary", "thead"):
+            self.add({"summary": "fold", "thead": "table"}[tag], [text for text in self.text if text.strip()])
+            self.text = None
+        if tag == "details":
+            self.skip = None if self.skip == self.depth else self.skip
+            self.depth -= 1
+
+    def handle_data(self, text):
+        if self.text is not None:
+            self.text.append(text)
+
+    def add(self, kind, what):
+        if self.skip is None:
+            self.parts.append((kind, what))
+
+
+def outline_of_markdown(text):
+    parts = []
+    for line, below in zip(text.splitlines(), [*text.splitlines()[1:], ""]):
+        if found := re.match(r"!\[.*\]\(charts/(\w+)\.svg\)$", line):
+            parts.append(("figure", found[1]))
+        elif found := re.match(r"<details><summary>(.*)</summary>$", line):
+            parts.append(("fold", html.unescape(found[1]).split(" · ")))
+        elif re.match(r"\| :?--", below):
+            parts.append(("table", [head.replace("\\", "") for head in line.strip("| ").split(" | ")]))
+    return parts
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_page_and_markdown_have_the_same_sections_in_the_same_order(pages, name):
+    shown, text = pages(name)
+    parts = Outline(shown).parts
+    assert parts == outline_of_markdown(text) and len(parts) >= 3
+    headline = re.search(r"<h1[^>]*>(.*)</h1>", shown)[1]
+    assert text.startswith(f"# {markdown.escape(html.unescape(headline))}\n")
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_every_place_is_there_once_and_every_link_of_the_page_leads_to_one(pages, name):
+    outline = Outline(pages(name)[0])
+    assert len(outline.ids) == len(set(outline.ids))
+    inside = {link[1:] for link in outline.links if link.startswith("#")}
+    assert inside <= set(outline.ids) and (name != "mixed" or {f"rung-{i}" for i in (0, 2, 3, 4, 5, 6, 7, 8)} <= inside)
+    assert all(re.fullmatch(r"#[\w-]+|data:,|charts/\w+(\.vl\.json|\.svg|\.png)", link) for link in outline.links), outline.links
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_a_page_needs_no_network_and_is_dark_in_the_dark(pages, name):
+    shown = pages(name)[0]
+    assert not re.search(r'(?:src|href|action|data)="?(?:https?:)?//|@import|url\((?!#)', shown)
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', shown)[1]
+    assert policy.startswith("default-src 'none'; style-src 'sha256-") and "unsafe" not in policy
+    style = re.search(r"<style>(.*?)</style>", shown, re.S)[1]
+    used = {(attribute, colour) for svg in re.findall(r"(?s)<svg.*?</svg>", shown)
+            for attribute, colour in re.findall(r'(fill|stroke)="([^"]+)"', svg) if colour not in ("none", "transparent")}
+    assert {colour for _, colour in used} <= set(theme.DARK)
+    for attribute, colour in used:
+        assert f'.drawing [{attribute}="{colour}"] {{ {attribute}: {theme.DARK[colour]}; }}' in style
+
+
+def test_no_row_of_a_template_is_long():
+    for template in page.HERE.glob("*.j2"):
+        assert not [row for row in template.read_text().splitlines() if len(row) > 120], template.name
+
+
+def test_each_form_of_a_chart_is_drawn_once(monkeypatch):
+    vl_convert = pytest.importorskip("vl_convert")
+    draw, drawn = vl_convert.vegalite_to_svg, []
+    monkeypatch.setattr(vl_convert, "vegalite_to_svg", lambda specification, **options: drawn.append(json.dumps(specification)) or draw(specification, **options))
+    monkeypatch.setattr(vl_convert, "svg_to_png", lambda *_, **__: b"not looked at here")
+    page.rendered.cache_clear()
+    import render
+
+    files = render.draw(report_of(complete(runs=2)))
+    assert len(drawn) == len(set(drawn)) == 2 * sum(name.endswith(".svg") and bool(content) for name, content in files.items())
+
+
+# ---- one study
+
+def test_a_study_says_what_it_found_and_has_every_number(pages):
+    shown, text = made(report_of(make()))
+    assert text.startswith("# 2.61× faster than “plain fp32”\n\nEXAMPLE DATA, not a measurement · gpt2-124m · Example Processor 9000 @ 2.70GHz · 2026-01-02"
+                           " · ✓ 35 of 35 runs, 7 of 7 proofs passed\n\nThe `figures` behind it.\n\n![2.61× faster than “plain fp32”](charts/ladder.svg)\n")
+    assert "<h1>2.61× faster than “plain fp32”</h1>" in shown and '<a href="#trust" class="good">✓ 35 of 35 runs, 7 of 7 proofs passed</a>' in shown
+    rows = table(text, "rung | ms per step | × step | × total | tokens/s | peak GiB")
+    assert rows[0] == ["plain fp32", "1,512 ± 1 %", "—", "—", "677", "3.1"]
+    assert rows[6] == ["\\+ zero copy data", "579 ± 1 %", "**1.02×** ± 1 %", "**2.61×** ± 1 %", "1.77K", "1.9"] and len(rows) == len(LADDER)
+    for part in ("<summary>+ SDPA attention · 1.33× · 760 ms · 2.7 GiB · proven · guard 0.003</summary>\n\nWhat SDPA attention does. And why it helps.\n\n"
+                 "5 runs, 100 timed steps: quartiles 752 and 768 ms, min 737, max 912 ms.\n", "| `field_2` | `false` | `true` |",
+                 "| `attention` | passed | the fused kernel seen: 1 launch per step |", "\n**Guard.** passed, 20 steps.\n", "```text\nladder ablate --ladder gpt2\n```",
+                 "| `cpu.model` | `Example` |", "\n35 of 35 runs, 7 of 7 proofs passed. More `code` of it.\n\n**Rung**: "):
+        assert part in text, part
+    assert "MFU" not in text and "clock" not in text and "mJ" not in text and "Predicted" not in text and "What a batch costs" not in text
+
+
+def test_rungs_without_a_number_say_why_and_those_left_out_are_in_one_line(pages):
+    shown, text = pages("mixed")
+    rows = {row[0]: row[1:] for row in table(text, "rung | ms per step | × step | × total | tokens/s | peak GiB")}
+    assert rows["\\+ graph capture"] == ["**failed: 5 of 5 runs: killed by signal 9 (out of memory?)**", *["—"] * 4]
+    assert rows["\\+ channels last"][0] == "**missing**" and "\\+ TF32" not in rows and len(rows) == 8
+    assert text.count("TF32") == shown.count("TF32") == 1 and "\nLeft out: TF32 (not applicable: needs a CUDA device, this machine has none).\n" in text
+    assert "<summary>+ fused AdamW · void: losses leave the reference by 0.31 at step 12, tolerance 0.02</summary>" in text
+    assert "| `vocabulary` | **failed** | 50304 rows seen: 50257 |" in text and "| r4-0 | failed | killed by signal 9 |" in text
+    assert rows["\\+ zero copy data"][1] == "**0.94×** ± 1 %" and '<span class="slower">0.94×</span>' in shown  # slower than the one before it
+
+
+def test_a_study_that_is_not_usable_claims_nothing(pages):
+    (usable, plain), (shown, text) = pages("mixed"), pages("not usable")
+    assert '<h1 class="bad">Not usable: other work ran during 32 of 32 runs</h1>' in shown and 'class="bad"' not in re.search(r"<h1.*", usable)[0]
+    assert '<p class="remark bad banner">\nOther work ran during 32 of 32 runs.\n<strong>Stop the other work.</strong>' in shown and "banner" not in re.sub(
+        "(?s)<style>.*?</style>", "", usable)
+    assert "\n> Other work ran during 32 of 32 runs. **Stop the other work.**\n" in text
+    claim = re.compile(r"\d\.\d+×")
+    assert claim.search(plain) and claim.search(usable) and not claim.search(shown + text)
+
+
+def test_columns_and_tables_are_there_where_there_is_something_in_them(pages):
+    shown, text = pages("everything")
+    rows = table(text, "rung | ms per step | × step | × total | tokens/s | peak GiB | MFU | mJ/token")
+    assert rows[2][4:] == ["13.0K", "27.0", "17.1 %", "42.0"]
+    costs = table(text, "rung | ms | of the step | read | from a disk | page faults | held | cached before → after")
+    assert costs[0] == ["plain fp32", "2.40 ± 4.2 %", "1.23 %", "66.0 KB", "32.0 KB", "0.5", "3.13 MB", "0 % → 25 %"]
+    assert costs[-1][3:] == ["—", "—", "0.5", "—", "—"]
+    assert table(text, "rung | predicted | measured | least bytes | least FLOPs") == [["\\+ bf16 autocast", "1.25×", "**1.49×** ± 1 %", "29.5 GB", "800 GFLOP"]]
+    assert '<p class="warn">Note: a gate was left out.</p>' in shown and 'id="chart-roofline"' in shown and 'id="chart-gate"' in shown and 'id="chart-history"' in shown
+    assert shown.count("<figcaption>2.61×") == 0 < shown.count("<figcaption>")  # the page's own heading says it
+    study = complete()
+    study["rungs"][2]["clock"] = {"sm_mhz": 1785, "highest_mhz": 1980, "at_power_limit": 1}
+    without_number(study, 3, "failed", "exit status 3")
+    clocked = made(report_of(study))[1]
+    assert [row[-1] for row in table(clocked, "rung | ms per step | × step | × total | tokens/s | peak GiB | MFU | mJ/token | SM clock, MHz")[1:4]] == ["—", "1,785", "—"]
+
+
+def test_worths_and_sizes_have_their_own_tables(pages):
+    text = pages("factorial")[1]
+    assert table(text, "optimization | worth | repeats") == [["the bf16", "**1.82×** ± 2 %", "5"], ["the graph", "no subset \\| was measured", "0"]]
+    text = pages("sweep")[1]
+    rows = table(text, "rung | ms per step | × total | tokens/s | peak GiB")
+    assert [row[0] for row in rows][:3] == ["B=16 fused AdamW", "B=32 fused AdamW", "B=64 fused AdamW"] and rows[2][1] == "**failed: CUDA out of memory**"
+    assert table(text, "rung | PyTorch | ms per step | our speedup | compiling") == [["B=16 fused AdamW", "PyTorch eager", "1,600 ± 1 %", "**2.00×** ± 5 %", "—"]]
+
+
+def test_seconds_of_compiling_stand_beside_the_peers_that_compile():
+    report = report_of(with_peers(("PyTorch eager", 2.0), ("PyTorch compile", 1.25)))
+    runs = report["studies"][0]["runs"]
+    runs += [runs[0] | {"rung": 8, "repeat": i, "compile_s": seconds} for i, seconds in enumerate((31.5, 11.0, 11.2))]
+    report["studies"][0]["study"]["rungs"][8]["flags"] = ["r8-1 shared: 1 other process"]
+    rows = table(made(valid(report))[1], "rung | PyTorch | ms per step | our speedup | compiling")
+    assert [row[-1] for row in rows] == ["—", "31.5 s, then 11.2 s"] and rows[1][:3] == ["\\+ zero copy data", "PyTorch compile", "724 ± 1 %"]
+
+
+@pytest.mark.parametrize("lo, center, hi, said", [(0.99, 1.0, 1.01, "± 1 %"), (0.8, 1.0, 1.3, "0.80× – 1.30×"), (1.0, 1.0, 1.0, ""), (None, 1.0, None, ""),
+                                                  (0.001, 1.0, 900.0, ""), (0.0, 1.0, 2.0, ""), (-1.0, 1.0, 2.0, ""), (0.0, 0.0, 0.5, "")])
+def test_an_interval_is_short_and_one_that_tells_nothing_is_left_out(lo, center, hi, said):
+    assert study_view.interval({"lo": lo, "hi": hi, "ratio": center}, study_view.times) == said
+
+
+def test_a_ratio_is_bold_where_its_interval_is_clear():
+    moods = [study_view.ratio({"ratio": r, "lo": lo, "hi": hi}).mood for r, lo, hi in ((2, 1.9, 2.1), (2, 0.9, 4), (0.5, 0.4, 0.6), (2, None, None), (1, 1, 1))]
+    assert moods == ["strong", "grey", "slower", "strong", "strong"]
+    assert study_view.ratio({"ratio": 2, "lo": None, "hi": None}).more == "(one run)" and study_view.ratio(None) == "—"
+
+
+def test_an_optimization_is_told_once_with_its_paragraphs_and_blocks(pages):
+    shown, text = pages("everything")
+    assert ('<p class="plain"><strong>How it works.</strong></p>\n\n<p>Products in <code>16 bits</code>.</p>\n<pre tabindex="0">1/3    0.333\n1/10   0.100</pre>\n'
+            "<p>Weights stay as they are.</p>") in shown and '<pre tabindex="0">with autocast():\n    step()</pre>' in shown
+    assert "Why it is faster" not in shown and "a lecture" not in text  # it has none; the Markdown tells less
+    assert '<span class="strong">not measured</span> <span class="more"><code>ladder ablate</code> measures it.</span>' in shown
+    report = report_of(make())
+    report["studies"][0]["study"]["rungs"][3]["optimization"] = report["studies"][0]["study"]["rungs"][1]["optimization"]
+    report["studies"][0]["techniques"] = {"bf16": technique()}
+    assert made(valid(report))[0].count('<details id="technique') == 1
+
+
+# ---- two studies, and a gate
+
+def test_a_page_of_two_studies_is_their_comparison_alone(pages):
+    shown, text = pages("two")
+    assert [what for kind, what in Outline(shown).parts if kind == "figure"] == ["side_by_side"] and text.startswith("# B is 1.68× slower than A\n\nA: one · B: another")
+    assert not re.search(r'id="(rung|chart|again|predictions)', shown)
+    folds = [what[0] for kind, what in Outline(shown).parts if kind == "fold"]
+    assert folds == ["Every number, with its interval", "A: EXAMPLE DATA, not a measurement", "B: EXAMPLE DATA, not a measurement", "Can it be trusted?",
+                     "What else could be measured"]
+    rows = table(text, "rung | A ms | B ms | B / A | verdict | pairs")
+    assert rows[1] == ["\\+ bf16 autocast", "500", "522", "**1.04×** ± 0.77 %", "regression", "6 pairs"] and "\n> This compares two machines.\n" in text
+    assert "`ladder report STUDY STUDY`" in pages("nothing in common")[1]
+
+
+def gate_page(gate):
+    return page.render(gate_view.view(valid(gate)))
+
+
+def test_a_gate_shows_its_verdict_its_numbers_and_what_the_machine_can_show():
+    entries = [*ENTRIES[:3], other_losses(entry("+ loses", 1.0, "SAME")) | {"memory": {"base_bytes": 2**30, "head_bytes": 3 * 2**30, "ratio": 3.0, "lo": None, "hi": None, "verdict": "REGRESSION"}}]
+    comparison = comparison_of(*entries)
+    gate = gate_of("REGRESSION", comparison, [None] * 4, ["too few pairs"]) | {"calibration": [noise_of((6, 0.013), (12, 0.009)), noise_of((6, 0.02))]}
+    shown = gate_page(gate)
+    outline = Outline(shown)
+    assert len(outline.ids) == len(set(outline.ids)) and [what for kind, what in outline.parts if kind == "figure"] == ["gate", "pairs"]
+    assert "<h1>Regression</h1>" in shown and '<p class="remark warn">\ntoo few pairs\n' in shown and '<p class="remark bad">\nWhat the verdict means.\n' in shown
+    assert "step 3 has loss 9.5000" in shown and "1.0 → 3.0" in shown and ">1.3 %</td>" in shown and "± 2 %" in shown and "AMD EPYC" in shown
+    assert [re.sub(r"<[^>]*>|\s+", " ", cell).split() for cell in re.findall(r"<td.*?</td>", shown)[:6]] == [
+        ["float32"], ["500"], ["500"], ["1.001×", "±", "0.8", "%"], ["same"], ["3", "of", "6", "pairs"]]
+    assert "<svg" in shown and "<table" in shown
+    for verdict in ("FAILED", "SAVED"):
+        alone = gate_page(gate_of(verdict, None, []))
+        assert f"<h1>{verdict.capitalize()}</h1>" in alone and "<table" not in alone
+
+
+# ---- hostile names, many and none
+
+def hostile():
+    study = about_batches(with_peers((EVIL, 2.0)))
+    for r in study["rungs"]:
+        r["title"] = r["label"] = r["summary"] = r["reason"] = EVIL
+        r["recipe_diff"] = {EVIL: [EVIL, "\\|"]}
+        r["flags"] = [EVIL]
+        r["guard"]["message"] = EVIL
+        r["proofs"] = [{"field": EVIL, "passed": True, "expected": EVIL, "observed": "- " + EVIL}]
+    without_number(study, 3, "failed", EVIL)
+    without_number(study, 4, "not_applicable", EVIL)
+    study["ladder"] = {"name": "'; rm -rf / `x` #\n", "title": EVIL}
+    study["warnings"], study["environment"] = [EVIL, "1. one"], {EVIL: EVIL}
+    study["device"]["name"] = study["created"] = study["workload"]["model"] = study["id"] = EVIL
+    study["runs"][0].update(status="failed", reason=EVIL)
+    bad = entry(EVIL, 1.05, "REGRESSION") | {"flags": [f"base {EVIL}"], "recipe": {EVIL: EVIL}, "setting": {"device": EVIL, EVIL: EVIL}}
+    gate = gate_of("REGRESSION", comparison_of(bad), [None], [EVIL]) | {"warnings": [EVIL], "calibration": [noise_of((6, 0.01)) | {"label": EVIL}]}
+    report = report_of(study, notes=[EVIL], gates=[gate])
+    report["studies"][0]["said"] |= {"headline": EVIL, "lines": [EVIL], "remarks": [remark("bad", EVIL, fix=EVIL), remark("good", EVIL, "trust")]}
+    report["studies"][0]["techniques"] = {"bf16": technique(f"    {EVIL}\n\n{EVIL}") | {"pytorch": EVIL}}
+    return report, gate
+
+
+def test_markup_and_control_characters_stay_text():
+    report, gate = hostile()
+    valid(report)
+    both = report_of(*(part["study"] for part in report["studies"] * 2), comparison=gate["comparison"])
+    pictures = []
+    for document in (report, both):
+        shown = study_view.view(document)
+        text, web = markdown.render(shown, has_pictures=True), page.render(shown)
+        pictures += [page.drawn(one.chart.wide, one.chart.title) for one in sections.all_figures(shown.blocks)]
+        outside_code = re.sub(r"(`+)[^`].*?(?<!`)\1(?!`)", "", re.sub(r"(?s)```.*?```", "", text))
+        assert not re.search(r"(?<!\\)\[x", re.sub(r"<summary>.*", "", outside_code))  # a line of HTML has no Markdown
+        assert "<script" not in outside_code and "<!--" not in outside_code and "@you" not in outside_code
+        assert not re.search(r"(?m)^# heading", text)
+        for block in re.findall(r"(?m)(?:^\|.*\n)+", text):  # every table keeps its number of columns
+            columns = {len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) for line in block.splitlines()}
+            assert len(columns) == 1, block
+        for one in (text, web):
+            assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202e\ud800]", one)
+        assert web.count("<script") == 1 and "<!--" not in web and not re.search(r"<img|<b>|javascript:y\"", web)
+    web = gate_page(gate)
+    assert web.count("<script") == 1 and web.count("&lt;script&gt;") > 5 and not re.search("[\x00-\x08\x0b-\x1f\x7f\u202e\ud800]", web)
+    assert len(pictures) > 6 and not any(re.search("<script|[\x00-\x08\x0b-\x1f\x7f\u202e]", svg) for svg in pictures)
+
+
+def test_long_texts_and_many_rungs_keep_a_page_small():
+    study = make([(f"optimization {i} " + "long name " * 40, 2000.0 - 5 * i) for i in range(100)])
+    study["warnings"] = ["throttled " * 90, "second", "third"]
+    shown, text = made(report_of(study))
+    assert len(shown) < 3_000_000 and shown.count('<details id="rung-') == 100 and "\n> second\n" in text
+    from charts import about
+    assert about(study_view.of.told(report_of(study)["studies"][0])["study"]).warnings.endswith("… second (and 1 more)")
+
+
+def test_an_older_programs_document_is_refused():
+    gate = gate_of("SAVED", None, [])
+    del gate["said"]
+    with pytest.raises(gate_view.Refused, match="`ladder report GATE.json` draws it"):
+        gate_view.view(gate)
+    older = training_report_of()
+    del older["said"]
+    with pytest.raises(training_view.Refused, match="older program's"):
+        training_view.view(older)
