@@ -162,11 +162,11 @@ def test_the_version_has_a_short_name(ladder) -> None:
 
 
 def test_the_time_left_is_told_from_the_first_run_on(ladder, on_a_terminal, tmp_path) -> None:
-    ladder_file = write_json(tmp_path / "small.json", ladder_document(rungs=[]))
+    ladder_file = write_json(tmp_path / "small.json", ladder_document(rungs=[], start_title="a\x1b[31mred"))
     status, text = on_a_terminal("ablate", "--ladder", ladder_file, "--repeats", "1", "--threads", "1", "--out", tmp_path / "study",
                                  variables=FAILED)
     assert status == 0, text
-    assert re.search(r"\] 1/1 baseline, repeat 1, step 0/4, \d+:\d\d left", text)
+    assert re.search(r"\] 1/1 a\\x1b\[31mred, repeat 1, step 0/4, \d+:\d\d left", text)
     assert re.search(r"1 runs? of 4 steps into .*: about \d+ seconds, \d+\.\d GiB if nothing else runs", text)
 
 
