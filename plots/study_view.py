@@ -187,8 +187,12 @@ def reproduce(study):
 
 
 def left_out(study):
-    """One line for the rungs that were not to be measured."""
-    out = [f"{clean(rung['title'])} ({shorten(of.reason(rung), 140)})" for rung in study["rungs"] if "peer" not in rung and of.left_out(rung)]
+    """One line for the rungs that were not to be measured; those of one reason together."""
+    names = {}
+    for rung in study["rungs"]:
+        if "peer" not in rung and of.left_out(rung):
+            names.setdefault(shorten(of.reason(rung), 140), []).append(clean(rung["title"]))
+    out = [f"{', '.join(titles)} ({reason})" for reason, titles in names.items()]
     return [Line(f"Left out: {'; '.join(out)}.", "grey")] if out else []
 
 

@@ -109,7 +109,7 @@ void add_ablate(CommandLine& line) {
            "--out it leaves to_loss.json, a page and a chart, and the log of each training. The exit status is 1 if a "
            "training failed or diverged.",
        .examples = {{"ladder ablate --ladder tiny", "All of it in seconds, on a two-layer model."},
-                    {"ladder ablate --quick --out study", "A first look: a few rungs."},
+                    {"ladder ablate --quick --out study", "A first look: the first and the last rung."},
                     {"ladder ablate --resume --out study", "Makes the runs that are missing."},
                     {"ladder ablate --dry-run", "What would be run, how long it would take, and where it would write."},
                     {"ladder ablate --repeats 8 --out study", "More runs of each rung, for narrower intervals."},
@@ -231,7 +231,7 @@ void add_run(CommandLine& line) {
                     {"ladder run --model tiny -T 64 --recipe '{\"autocast\": \"bf16\"}'",
                      "A recipe of your own on the two-layer model."},
                     {"ladder run --from record.json", "The same run again. Are the losses the same?"}},
-       .common = {"--rung", "--ladder", "--recipe", "--from", "--model", "--batch", "--context", "--steps", "--out",
+       .common = {"--verbose", "--rung", "--ladder", "--recipe", "--from", "--model", "--batch", "--context", "--steps", "--out",
                   "--json"}});
   command.heading("What to run");
   auto* recipe =

@@ -38,7 +38,7 @@ struct AblateFlags {
   DesignFlags design;
   int64_t repeats = 0, order_seed = -1, limit_s = 900, budget_s = 0;
   bool resume = false, json = false, verbose = false;
-  bool quick = false;    // a few rungs, two repeats
+  bool quick = false;    // the first and the last rung, four repeats
   bool force = false;    // start although a run is expected to fail
   bool dry_run = false;  // only print what would be run
   bool explain = false;  // trace every rung, too, and say what changed

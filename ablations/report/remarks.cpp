@@ -123,7 +123,7 @@ std::vector<Remark> remarks_of(const Study& study, const std::vector<ReportedRun
                     in_quotes(study.rungs[study.headline->first].title)));
   }
   if (study.quick) {
-    say(remarks, Severity::info, "quick", "A quick look: a few rungs of the ladder.",
+    say(remarks, Severity::info, "quick", "A quick look: the first and the last rung.",
         "`ladder ablate --resume --out FOLDER` measures the others.");
   }
   if (!study.finished) {

@@ -176,14 +176,24 @@ bool is_left_out(const StudyRung& rung) {
   return rung.status == RungStatus::not_applicable || rung.status == RungStatus::not_measured;
 }
 
-// Below the table: the rungs that were to have no number, and why.
+// Below the table: the rungs that were to have no number, and why; those of one reason together.
 std::string left_out_line(const Study& study, const Look& look) {
-  std::string names;
+  std::vector<std::pair<std::string, std::string>> names_of;  // by the reason
   for (const StudyRung& rung : study.rungs) {
     if (rung.peer || !is_left_out(rung)) continue;
-    names += fmt::format("{}{} ({})", names.empty() ? "" : "; ", rung.title, shortened(why_no_number(rung), 140));
+    const std::string reason = shortened(why_no_number(rung), 140);
+    const auto same = std::ranges::find(names_of, reason, &std::pair<std::string, std::string>::first);
+    if (same == names_of.end()) {
+      names_of.emplace_back(reason, rung.title);
+    } else {
+      same->second += ", " + rung.title;
+    }
   }
-  return names.empty() ? "" : look.painted(Style::faint, wrapped("Left out: " + names + "."));
+  std::string line;
+  for (const auto& [reason, names] : names_of) {
+    line += fmt::format("{}{} ({})", line.empty() ? "" : "; ", names, reason);
+  }
+  return line.empty() ? "" : look.painted(Style::faint, wrapped("Left out: " + line + "."));
 }
 
 std::string rung_rows(const Study& study, const Look& look) {
