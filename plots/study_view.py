@@ -2,11 +2,13 @@
 
 import charts
 import study as of
+from charts.gate import WORDS
 from documents import Refused
-from sections import Beside, Cell, Code, Code_, Fold, Line, Page, Table, Told, figures, flatten, folded, remarks, values
+from sections import Beside, Cell, Code, Code_, Fold, Line, Page, Table, Told, figures, flatten, folded, remarks, trust, values
 from words import between, clean, count, digits3, judged_deviation, memory, milliseconds, number_of, percent, plain, rate, shorten, times
 
 NAME, CHARTS = "report", charts.OF_STUDY + charts.OF_REPORT
+MOODS = {"REGRESSION": "slower", "IMPROVEMENT": "strong"}  # of a comparison's ratio, where less is faster
 # What a reader may not know, on every page with figures of rungs.
 TERMS = [
     "**Rung**: a recipe of a training step, with one optimization more than the rung before it.",
@@ -18,12 +20,12 @@ TERMS = [
 
 
 def interval(estimate, form):
-    """'± 0.2 %' where the interval is narrow, else '1.04 – 1.11'; empty: there is none, or it tells nothing."""
+    """'± 0.2 %' where the interval is narrow and even about its middle, else '[1.04 – 1.11]'; empty: there is none, or it tells nothing."""
     lo, hi, center = estimate["lo"], estimate["hi"], estimate.get("median", estimate.get("ratio"))
     if lo is None or hi is None or hi == lo or between(lo, hi, form) == "unknown":
         return ""
-    half = max(hi - center, center - lo) / center if center else 1
-    return f"± {100 * half:.2g} %" if half < 0.1 else between(lo, hi, form)
+    above, below = ((hi - center) / center, (center - lo) / center) if center else (1, 1)
+    return f"± {100 * max(above, below):.2g} %" if max(above, below) < 0.1 and min(above, below) > 0.7 * max(above, below) else f"[{between(lo, hi, form)}]"
 
 
 def number(rung):
@@ -160,7 +162,7 @@ def rung_fold(part, rung, place):
     if rung["proofs"]:
         own = own_proofs(rung)
         blocks.append(Table("Proofs", [("proof of", False), ("verdict", False), ("expected, and what was observed", False)],
-                            [[Code_(p["field"]), Cell("passed", mood="good") if p["passed"] else Cell("failed", mood="bad"), Cell(clean(p["expected"]), f"seen: {clean(p['observed'])}")]
+                            [[Code_(p["field"]), Cell("passed", mood="good") if p["passed"] else Cell("failed", mood="bad"), Cell(clean(p["expected"]), f"— seen: {clean(p['observed'])}")]
                              for p in own]))
         if others := len(rung["proofs"]) - len(own):
             blocks.append(Line(f"{number_of(others, 'other proof')} passed, of settings that it shares with the rung before.", "grey"))
@@ -194,6 +196,11 @@ def left_out(study):
             names.setdefault(shorten(of.reason(rung), 140), []).append(clean(rung["title"]))
     out = [f"{', '.join(titles)} ({reason})" for reason, titles in names.items()]
     return [Line(f"Left out: {'; '.join(out)}.", "grey")] if out else []
+
+
+def doubts(said):
+    """'2 doubts, above'"""
+    return number_of(sum(remark["severity"] in ("warn", "bad") for remark in said["remarks"]), "doubt") + ", above"
 
 
 def notes(report):
@@ -233,7 +240,7 @@ def blocks_of(part, report):
     shown.append(Fold("numbers", ["Every number, with its interval"], [*([worths(study)] if of.worths(study) else []), numbers(study)]))
     shown += predictions(part)
     shown += [folded(figure) for figure in drawn.values()]
-    shown.append(Fold("trust", ["Can it be trusted?"], [*remarks(study["said"]), *notes(report), *map(Line, TERMS)]))
+    shown.append(Fold("trust", ["Can it be trusted?", trust(study["said"])], [*remarks(study["said"]), *notes(report), *map(Line, TERMS)]))
     return shown, missing, reproduce(study)
 
 
@@ -248,21 +255,20 @@ def one(report, part):
 
 def two(report):
     """The comparison. Each study has its own page in its own folder."""
-    drawn, missing = figures(charts.OF_REPORT, report)
+    drawn, missing = figures([name for name in charts.OF_REPORT if name != "roofline"], report)
     side = drawn.pop("side_by_side", None)
-    rows = [[clean(e["label"]), digits3(e["base_ms"]), digits3(e["head_ms"]), ratio(e | {"lo": e["lo"], "hi": e["hi"]}), e["verdict"].lower(),
-             number_of(e["pairs"], "pair")] for e in (report["comparison"] or {"entries": []})["entries"]]
+    rows = [[clean(e["label"]), digits3(e["base_ms"]), digits3(e["head_ms"]), Cell(times(e["ratio"]), interval(e, times), MOODS.get(e["verdict"], "grey")),
+             f"B is {WORDS[e['verdict']]}" if e["verdict"] in MOODS else WORDS[e["verdict"]]] for e in (report["comparison"] or {"entries": []})["entries"]]
     shown = [*([side] if side else [])]
     if rows:
         shown.append(Fold("numbers", ["Every number, with its interval"], [
-            Table("The two studies, rung by rung", [("rung", False), ("A ms", True), ("B ms", True), ("B / A", True), ("verdict", False), ("pairs", True)], rows),
-            Line(report["comparison"]["method"], "grey")]))
+            Table("The two studies, rung by rung", [("rung", False), ("A ms", True), ("B ms", True), ("B / A", True), ("", False)], rows)]))
     for letter, part in zip("AB", report["studies"]):
         study = part["study"]
         shown.append(Fold(f"study-{letter}", [f"{letter}: {clean(study['ladder']['title'])}", clean(study["said"]["headline"])],
                           [*map(Line, study["said"]["lines"]), numbers(study), Line(f"Its own page: `ladder report` {part['source']}", "grey")]))
     shown += [folded(figure) for figure in drawn.values()]
-    shown.append(Fold("trust", ["Can it be trusted?"], [*remarks(report["said"]), *notes(report), *map(Line, TERMS)]))
+    shown.append(Fold("trust", ["Can it be trusted?", doubts(report["said"])], [*remarks(report["said"]), *notes(report), *map(Line, TERMS)]))
     shown.append(Fold("more", ["What else could be measured"], [Line(run) for run in missing]))
     return Page(report["said"], shown, "report.json")
 

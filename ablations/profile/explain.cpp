@@ -261,13 +261,14 @@ Json to_json(const Explanation& explanation) {
           {"totals", totals},
           {"phases", phases},
           {"names", names},
-          {"words", explanation.words}};
+          {"words", explanation.words},
+          {"changed", explanation.changed}};
 }
 
 std::string explanation_table(const Explanation& explanation) {
   const std::string line = std::string(columns(), '-') + "\n";
-  std::string text =
-      fmt::format("\n{}{}\n", wrapped(printable(explanation.words)), explanation.changed.empty() ? "" : wrapped(printable(explanation.changed)));
+  std::string text = fmt::format("\n{}{}\n", wrapped(printable(explanation.words)),
+                                 explanation.changed.empty() ? "" : wrapped(printable(explanation.changed)));
   text += fmt::format("{:<30} {:>15} {:>15}\n", "in a step", shortened(printable(explanation.before), 15),
                       shortened(printable(explanation.after), 15)) +
           line;

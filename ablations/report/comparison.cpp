@@ -125,7 +125,9 @@ std::vector<Remark> remarks_of(const Comparison& comparison, const SideNames& na
                                    name, side->left_out.front()),
                        ""});
   }
-  for (const std::string& warning : comparison.warnings) remarks.push_back({Severity::warn, "warning", warning, ""});
+  for (const std::string& warning : comparison.warnings) {
+    remarks.push_back({Severity::warn, "warning", capitalized(warning) + ".", ""});
+  }
   for (const auto& [side, name] : {std::pair(SideName::base, names.base), std::pair(SideName::head, names.head)}) {
     std::vector<std::string> alone;
     for (const Unmatched& one : comparison.unmatched) {

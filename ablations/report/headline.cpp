@@ -20,11 +20,14 @@ using files::shortened;
 
 namespace {
 
-// "± 0.6 %" of an interval that lies near its middle, else "1.04× – 1.11×". Empty: there is none, or it tells nothing.
+// "± 0.6 %" of an interval that is narrow and lies evenly about its middle, else "[1.04× – 1.11×]". Empty: there is
+// none, or it tells nothing.
 std::string spread(double ratio, const Bounds& bounds) {
   if (!bounds.lo || !bounds.hi || tells_nothing(*bounds.lo, *bounds.hi)) return "";
-  const double half = std::max(*bounds.hi - ratio, ratio - *bounds.lo) / ratio;
-  return half < 0.1 ? fmt::format("\u00b1 {:.2g} %", 100 * half) : times_between(*bounds.lo, *bounds.hi);
+  const double above = (*bounds.hi - ratio) / ratio, below = (ratio - *bounds.lo) / ratio;
+  const double half = std::max(above, below);
+  return half < 0.1 && std::min(above, below) > 0.7 * half ? fmt::format("\u00b1 {:.2g} %", 100 * half)
+                                                           : fmt::format("[{}]", times_between(*bounds.lo, *bounds.hi));
 }
 
 // "1.08× ± 0.6 %", "1.08× (one run)"
@@ -71,6 +74,12 @@ std::string peer_headline(const Study& study, const Peers& peers) {
                     : fmt::format("{} as fast as {}, one run each", times(*fastest.ratio), name);
 }
 
+// nullptr: there is none.
+const StudyRung* last_own(const Study& study) {
+  const auto last = std::find_if(study.rungs.rbegin(), study.rungs.rend(), has_number);
+  return last == study.rungs.rend() ? nullptr : &*last;
+}
+
 std::string peers_line(const Study& study, const Peers& peers) {
   if (peers.own == nullptr) {
     return study.mode == Mode::cumulative
@@ -79,12 +88,14 @@ std::string peers_line(const Study& study, const Peers& peers) {
   }
   std::vector<std::string> parts;
   for (const PeerRatio* peer : peers.ratios) {
-    parts.push_back(fmt::format("{} of {}", ratio_words(*peer->ratio, *peer), study.rungs[peer->rung].title));
+    const std::string& title = study.rungs[peer->rung].title;
+    parts.push_back(fmt::format("{} {}", title.starts_with("PyTorch ") ? title.substr(8) : title,
+                                ratio_words(*peer->ratio, *peer)));
   }
-  return fmt::format(
-      "Speed next to PyTorch{}: {}.",
-      varied_size(study) ? fmt::format(" at {}{}", swept_words(study, *peers.own), peers.own->title) : "",
-      fmt::join(parts, " \u00b7 "));
+  const std::string at = varied_size(study) || peers.own != last_own(study)
+                             ? fmt::format(" at {}{}", swept_words(study, *peers.own), in_quotes(peers.own->title))
+                             : "";
+  return fmt::format("Speed over PyTorch's{}: {}.", at, fmt::join(parts, " \u00b7 "));
 }
 
 // ---- headlines
@@ -93,6 +104,7 @@ std::string peers_line(const Study& study, const Peers& peers) {
 struct NamedRatio {
   std::string name;
   Ratio ratio;
+  size_t rung = 0;  // of a ladder
 
   [[nodiscard]] std::string words() const { return name + " " + times(ratio.ratio); }
 };
@@ -103,7 +115,7 @@ std::vector<NamedRatio> worths_of(const Study& study) {
   if (study.mode == Mode::cumulative) {
     for (const StudyRung& rung : study.rungs) {
       if (has_number(rung) && rung.speedup_against)
-        worths.push_back({shortened(rung.title, 40), *rung.speedup_against});
+        worths.push_back({shortened(rung.title, 40), *rung.speedup_against, rung.index});
     }
   }
   for (const Worth& worth : study.attribution.value_or(std::vector<Worth>{})) {
@@ -168,10 +180,13 @@ std::string why_no_speedup(const Study& study) {
                         : fmt::format("no rung has a number ({})", status_words(*others.front()));
 }
 
-std::string speedup_headline(const Lead& lead) {
+std::string speedup_headline(const Study& study, const Lead& lead) {
   const std::string ratio = times(lead.speedup->ratio), reference = reference_words(*lead.reference);
   switch (direction_of(*lead.speedup)) {
     case Direction::unknown:
+      if (!study.finished) {
+        return fmt::format("Unfinished: {} of {} runs", study.plan.runs_ok, study.plan.runs_planned);
+      }
       return fmt::format("{} the speed of {}, without an interval", ratio, reference);
     case Direction::unclear:
       return "No clear change from " + reference;
@@ -180,7 +195,8 @@ std::string speedup_headline(const Lead& lead) {
     case Direction::faster:
       break;
   }
-  return fmt::format("{} faster than {}", ratio, reference);
+  return fmt::format("{} faster than {}{}", ratio, reference,
+                     study.headline->fastest ? ", at " + in_quotes(lead.rung->title) : "");
 }
 
 // ---- lines
@@ -223,6 +239,30 @@ std::string figures_line(const Study& study) {
   return fmt::format("{}", fmt::join(parts, " \u00b7 "));
 }
 
+// What a sweep shows at its largest size: the rung with the largest speedup that is clear.
+std::string size_line(const Study& study) {
+  if (!varied_size(study)) return "";
+  int64_t largest = 0;
+  for (const StudyRung& rung : study.rungs) {
+    if (has_number(rung)) largest = std::max(largest, swept_size(*study.swept, rung));
+  }
+  const StudyRung* best = nullptr;
+  for (const StudyRung& rung : study.rungs) {
+    if (!has_number(rung) || swept_size(*study.swept, rung) != largest || !rung.speedup_first) continue;
+    if (direction_of(*rung.speedup_first) != Direction::faster || !rung.against) continue;
+    if (best == nullptr || rung.speedup_first->ratio > best->speedup_first->ratio) best = &rung;
+  }
+  if (best == nullptr) return "";
+  const StudyRung& first = study.rungs.at(*best->against);
+  const std::string memory =
+      first.peak_memory_bytes && best->peak_memory_bytes
+          ? fmt::format(", {} GiB", from_to(fmt::format("{:.1f}", gib(*first.peak_memory_bytes)),
+                                            fmt::format("{:.1f}", gib(*best->peak_memory_bytes))))
+          : "";
+  return fmt::format("At {}{} is {} as fast as {}{}.", swept_words(study, *best), in_quotes(best->title),
+                     ratio_words(best->speedup_first->ratio, *best->speedup_first), in_quotes(first.title), memory);
+}
+
 }  // namespace
 
 // A program beside the last rung that is clearly faster is said before anything else.
@@ -232,15 +272,21 @@ std::string headline_of(const Study& study) {
   const std::optional<Lead> lead = lead_of(study);
   const bool is_behind = peers.own != nullptr && study.mode == Mode::cumulative && is_slower(*peers.ratios.front());
   if (is_behind || (!lead && peers.own != nullptr && !varied_size(study))) return peer_headline(study, peers);
-  if (lead) return speedup_headline(*lead);
+  if (lead) return speedup_headline(study, *lead);
   if (method_of(study.mode)) return worth_headline(study);
   return study.mode == Mode::sweep ? sweep_headline(study) : "No valid speedup: " + why_no_speedup(study);
 }
 
 std::vector<std::string> lines_of(const Study& study) {
-  std::vector<std::string> lines{figures_line(study)};
+  std::vector<std::string> lines{figures_line(study), size_line(study)};
   const std::vector<NamedRatio> worths = worths_of(study);
-  const std::vector<std::string> faster = named(worths, Direction::faster, 4);
+  const std::optional<Lead> lead = lead_of(study);
+  const bool has_lead = !lead || direction_of(*lead->speedup) == Direction::faster;
+  std::vector<NamedRatio> causes = worths;
+  if (lead && study.mode == Mode::cumulative) {  // what came after the rung that leads brought nothing of it
+    std::erase_if(causes, [&](const NamedRatio& one) { return one.rung > lead->rung->index; });
+  }
+  const std::vector<std::string> faster = has_lead ? named(causes, Direction::faster, 4) : std::vector<std::string>{};
   std::vector<NamedRatio> least(worths.rbegin(), worths.rend());
   const std::vector<std::string> slower = named(least, Direction::slower, 3);
   if (!faster.empty()) lines.push_back(fmt::format("Most of it: {}.", fmt::join(faster, " \u00b7 ")));

@@ -40,12 +40,17 @@ std::vector<std::string> flags_of(const Study& study) {
 }
 
 Remark trust_of(const Study& study) {
-  int64_t passed = 0, proofs = 0, following = 0, guarded = 0;
+  int64_t passed = 0, proofs = 0;
+  struct Counted {
+    int64_t following = 0, all = 0;
+  } own, peers;
   for (const StudyRung& rung : study.rungs) {
     proofs += rung.peer ? 0 : std::ssize(rung.proofs);
     passed += rung.peer ? 0 : std::ranges::count(rung.proofs, true, &Proof::passed);
-    guarded += rung.guard ? 1 : 0;
-    following += rung.guard && rung.guard->passed ? 1 : 0;
+    if (!rung.guard) continue;
+    Counted& of = rung.peer ? peers : own;
+    ++of.all;
+    of.following += rung.guard->passed ? 1 : 0;
   }
   const StudyPlan& plan = study.plan;
   const bool is_whole = plan.runs_ok == static_cast<int64_t>(plan.runs_planned);
@@ -53,8 +58,13 @@ Remark trust_of(const Study& study) {
       fmt::format("{} of {} runs, {}", plan.runs_ok, plan.runs_planned,
                   passed == proofs ? "every rung proven" : fmt::format("{} of {} proofs passed", passed, proofs));
   if (passed == proofs) text += fmt::format(". {} proofs passed", passed);
-  if (guarded > 0) text += fmt::format(". The losses of {} of {} rungs follow the reference", following, guarded);
-  const bool is_good = is_whole && passed == proofs && following == guarded && flags_of(study).empty();
+  for (const auto& [of, what] : {std::pair(&own, "rung"), std::pair(&peers, "PyTorch mode")}) {
+    if (of->all > 0) {
+      text += fmt::format(". {} of {}'s losses follow the reference's", of->following, number_of(of->all, what));
+    }
+  }
+  const bool is_good = is_whole && passed == proofs && own.following == own.all && peers.following == peers.all &&
+                       flags_of(study).empty() && rungs_without_number(study).empty();
   return {is_good ? Severity::good : Severity::info, "trust", text + ".", ""};
 }
 
@@ -74,10 +84,13 @@ void add_disturbances(const Study& study, const std::vector<ReportedRun>& runs, 
   const auto again = std::ranges::count_if(runs, [](const ReportedRun& run) {
     return run.status == RunStatus::ok && run.first_flags && !run.first_flags->empty();
   });
+  const auto twice = std::ranges::count_if(
+      runs, [](const ReportedRun& run) { return !run.flags.empty() && run.first_flags && !run.first_flags->empty(); });
   if (again > 0) {
     say(remarks, Severity::info, "repeated",
         fmt::format("{} disturbed the first time and made again.",
-                    number_of(again, "run") + (again == 1 ? " was" : " were")));
+                    number_of(again, "run") + (again == 1 ? " was" : " were")) +
+            (twice > 0 ? fmt::format(" {} disturbed once more.", twice) : ""));
   }
 }
 
@@ -92,7 +105,7 @@ void add_noise(const Study& study, const std::vector<Noise>& noise, std::vector<
   if (nearest == nullptr) return;
   const Floor& floor = floor_at(*nearest, repeats);
   say(remarks, Severity::info, "noise-floor",
-      fmt::format("This machine shows a difference of {} with {} of runs, in 95 % of studies ({}).",
+      fmt::format("Noise floor here: {} with {} of runs; a larger difference is found in 95 % of studies ({}).",
                   percent(floor.floor), number_of(floor.pairs, "pair"), shortened(nearest->label, 60)));
 }
 
@@ -109,7 +122,10 @@ std::vector<Remark> remarks_of(const Study& study, const std::vector<ReportedRun
   const auto failed = rungs_without_number(study);
   for (size_t i = 0; i < std::min<size_t>(failed.size(), 3); ++i) {
     say(remarks, Severity::bad, "no-number",
-        fmt::format("{} has no number: {}.", in_quotes(swept_words(study, *failed[i]) + failed[i]->title),
+        fmt::format("{}{} has no number: {}.", in_quotes(swept_words(study, *failed[i]) + failed[i]->title),
+                    failed[i]->peer && failed[i]->against
+                        ? " beside " + in_quotes(study.rungs.at(*failed[i]->against).title)
+                        : "",
                     shortened(why_no_number(*failed[i]), 240)));
   }
   if (failed.size() > 3) {
@@ -122,7 +138,7 @@ std::vector<Remark> remarks_of(const Study& study, const std::vector<ReportedRun
                     in_quotes(study.rungs[*study.headline->planned].title),
                     in_quotes(study.rungs[study.headline->first].title)));
   }
-  if (study.quick) {
+  if (study.quick && !disturbance_of_most(study)) {
     say(remarks, Severity::info, "quick", "A quick look: the first and the last rung.",
         "`ladder ablate --resume --out FOLDER` measures the others.");
   }
@@ -131,7 +147,9 @@ std::vector<Remark> remarks_of(const Study& study, const std::vector<ReportedRun
         fmt::format("Unfinished: {} of {} planned runs are in.", study.plan.runs_ok, study.plan.runs_planned),
         "`ladder ablate --resume --out FOLDER` makes the others.");
   }
-  for (const std::string& warning : study.warnings) say(remarks, Severity::warn, "warning", warning);
+  if (!disturbance_of_most(study)) {
+    for (const std::string& warning : study.warnings) say(remarks, Severity::warn, "warning", capitalized(warning));
+  }
   if (study.environment.git_dirty == true) {
     say(remarks, Severity::info, "changed-program", "The program had changes that were not committed.");
   }

@@ -121,8 +121,8 @@ std::optional<double> judged_deviation(const RungGuard& guard) {
 std::string guard_words(const RungGuard& guard) {
   std::string text = guard.passed ? "passed, " : "failed, ";
   if (const std::optional<double> judged = judged_deviation(guard)) {
-    text += fmt::format("{} difference {} nats (limit {})", guard.deviation ? "median" : "largest", plain(*judged),
-                        plain(guard.tolerance));
+    text += fmt::format("{} difference {} nats (limit {})", guard.deviation ? "median signed" : "largest",
+                        plain(*judged), plain(guard.tolerance));
     if (guard.deviation && guard.max_deviation) {
       text += fmt::format("; largest single step {} (limit {})", plain(*guard.max_deviation), plain(largest_deviation));
     }

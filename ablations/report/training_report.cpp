@@ -118,8 +118,11 @@ std::string training_headline(const Training& training, const Steps& steps) {
     return fmt::format("Training loss {:.2f} after {}", loss_at_the_end(steps).value_or(*last.loss),
                        number_of(last.step, "step"));
   }
-  return fmt::format("Validation loss {:.2f} after {}", *with.back().validation_loss,
-                     number_of(with.back().step, "step"));
+  const TrainingStep best = *best_validated(steps);
+  const bool has_risen = *with.back().validation_loss - *best.validation_loss > rise_that_matters;
+  return fmt::format("{} {:.2f} after {}", has_risen ? "Lowest validation loss" : "Validation loss",
+                     has_risen ? *best.validation_loss : *with.back().validation_loss,
+                     number_of(has_risen ? best.step : with.back().step, "step"));
 }
 
 std::vector<std::string> lines_on(const Training& training, const Steps& steps) {
@@ -153,7 +156,8 @@ std::vector<Remark> remarks_on(const Training& training, const Steps& steps) {
                        "Try a smaller `--lr`, more `--warmup-steps`, or a smaller `--clip`."});
   } else if (ended_early(training, steps)) {
     remarks.push_back({Severity::warn, "unfinished",
-                       fmt::format("It has not ended: {} of {} steps.", last.step, training.settings.steps),
+                       fmt::format("It has not ended: {} of {} steps.", plain(static_cast<double>(last.step)),
+                                   plain(static_cast<double>(training.settings.steps))),
                        "`ladder train --resume` continues it."});
   }
   const Steps with = validated(steps);
@@ -174,7 +178,7 @@ std::vector<Remark> remarks_on(const Training& training, const Steps& steps) {
         {Severity::warn, "spikes",
          fmt::format("{}: the first is the loss of step {}, {:g} standard deviations above those before it.",
                      number_of(std::ranges::count_if(steps, is_spike), "spike"), spike->step, spike_z),
-         "A lower `--lr` or `--clip` makes spikes rarer."});
+         ""});
   }
   return remarks;
 }

@@ -7,7 +7,7 @@ is PyTorch compiled, where it was measured beside the ladder.
 
 from charts import Chart, Missing, about
 from charts.rungs import Rows, disturbed, interval, place_ends, row, whiskers_said, with_interval
-from study import faster, has_number, memory_unit, mfu, own_rungs, runs_said, slower, unclear
+from study import faster, has_number, is_usable, memory_unit, mfu, no_interval, own_rungs, runs_said, slower, unclear
 from theme import BAR, GREY, INK, PALE_BAR, PAPER, SAVED, SLOWER_BAR, SLOWER_INK, SMALL
 from words import count, digits3, memory, milliseconds, percent, shorten, times
 
@@ -39,11 +39,11 @@ def rows(study):
             d["change"] = "unclear" if unclear(step) else "gained" if faster(step) and (before or 0) < d["rate"] else \
                 "lost" if slower(step) and before is not None and before > d["rate"] else ""
             d["before"] = before if d["change"] in ("gained", "lost") else None
-            d["step_ink"] = GREY if unclear(step) else SLOWER_INK if slower(step) else INK
+            d["step_ink"] = GREY if unclear(step) or no_interval(step) else SLOWER_INK if slower(step) else INK
             said.append(compared("against the rung before", step))
         if total is not None:
             d["total"] = times(total["ratio"])
-            d["total_ink"] = GREY if unclear(total) else INK
+            d["total_ink"] = GREY if unclear(total) or no_interval(total) and total["ratio"] != 1 else INK
             said.append(compared("so far", total))
         d["kept"] = before if d["change"] == "gained" else d["rate"]
         before = d["rate"]
@@ -54,6 +54,9 @@ def rows(study):
             d["mfu"] = percent(mfu(rung))
         d["aria"] = ", ".join(said) + disturbed(rung)
     place_ends(out, "rate")
+    if not is_usable(study["said"]):
+        for d in out:
+            d["change"] = "unclear"
     for d in out:
         d["end"] = d["end"] and max(d["end"], d["before"] or 0)
     return out

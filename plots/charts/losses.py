@@ -11,7 +11,7 @@ from statistics import median
 from charts import Chart, Missing, about
 from letters import cut
 from study import label, own_rungs
-from theme import BAD_INK, GREY, GRID, INK, SERIES, SMALL, TEXT, WHOLE, axis
+from theme import BAD_INK, GREY, GRID, INK, SERIES, SMALL, WHOLE, axis
 from words import judged_deviation, number_of, plain, shorten
 
 WIDTH, NARROW_WIDTH, NAMES, NARROW_NAMES, LEAST_HEIGHT, LINE = 600, 182, 250, 126, 260, 16  # px
@@ -89,7 +89,7 @@ def rows(entries):
         judged = running_median(entry["deviation"])
         if judged and called not in [line["name"] for line in lines]:
             lines.append({"name": called, "ink": ink, "width": width, "last": judged[-1]})
-        said = f"{name}: median difference {nats(rung['guard'])}, limit {plain(rung['guard']['tolerance'])}" + (", void" if is_void(rung) else "")
+        said = f"{name}: median signed difference {nats(rung['guard'])}, limit {plain(rung['guard']['tolerance'])}" + (", void" if is_void(rung) else "")
         for kind, of in (("steps", entry["deviation"]), ("median", judged)):
             faint = kind == "steps"
             data += [{"line": line, "name": called, "step": step, "deviation": x, "alone": alone, "ink": ink, "width": 1 if faint else width,
@@ -182,7 +182,7 @@ def title(entries):
     if void:
         return f"Losses: {number_of(len(void), 'rung')} of {len(entries)} void, {void[0].removeprefix('+ ')}"
     judged = [judged_deviation(rung["guard"]) for _, rung, _ in entries]
-    return f"Losses: {number_of(len(entries), 'rung')} follow the reference, median difference {plain(max(x or 0 for x in judged))} nats at most"
+    return f"Losses: {number_of(len(entries), 'rung')} follow{'s' * (len(entries) == 1)} the reference, median signed difference {plain(max(x or 0 for x in judged))} nats at most"
 
 
 def draw(part):

@@ -22,7 +22,7 @@ def rows(study):
             out.append({"group": shorten(label(study, own), 80)})
         for rung in [peer] if own is shown else [own, peer]:
             ours = rung is own
-            d = {"rung": OURS if ours else shorten(peer["title"], 80), "ours": ours, "reason": "" if has_number(rung) else reason(rung),
+            d = {"rung": OURS if ours else shorten(peer["title"], 80), "ours": ours, "reason": "" if has_number(rung) else shorten(reason(rung), 110),
                  "ms": None, "lo": None, "hi": None, "text": "", "ratio": "", "ink": INK, "aria": ""}
             out.append(d)
             if d["reason"]:
@@ -113,6 +113,6 @@ def draw(part):
         return Missing("`ladder ablate --with-peer pytorch` runs the same work in plain PyTorch, between our runs")
     data = rows(study)
     bars = [d for d in data if "group" not in d]
-    said = ["light: plain PyTorch, the same recipe, tokens and weights",
+    said = ["muted: plain PyTorch, the same recipe, tokens and weights",
             f"{runs_said(study)}, {whiskers_said(study, bars)}" + (" · grey ×: no clear difference" if any(d["ink"] == GREY for d in bars) else "")]
     return Chart(title(study), said, about(study), drawing(data, False), drawing(data, True))

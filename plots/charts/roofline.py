@@ -97,7 +97,7 @@ def times_panel(bars, width, narrow):
                 "encoding": {"y": y, "x": channel, "text": {"field": field, "type": "nominal"}}}
 
     return {"width": width, "height": (40 if narrow else ROW) * len(bars), "data": {"values": bars},
-            "title": {"text": "Measured, and the ideal (black)", **HEAD}, "layer": [
+            "title": {"text": "Measured, and the ideal (tick)", **HEAD}, "layer": [
         {"mark": {"type": "bar", "height": 14, "yOffset": down},
          "encoding": {"y": y, "x": x, "color": {"field": "ink", "type": "nominal", "scale": None},
                       "description": {"field": "aria", "type": "nominal"}}},
@@ -129,7 +129,7 @@ def draw(report):
         return Missing("`ladder profile --trace --roofline --rung RUNG --out DIR`, then `ladder report STUDY --with DIR/RUNG.trace.json`")
     roofline = trace["roofline"]
     points, bars = rows(roofline)
-    worst = max((p for p in roofline["parts"] if p.get("ms_above") is not None and p["measured_ms"] is not None), key=lambda p: p["ms_above"], default=None)
+    worst = max((p for p in roofline["parts"] if p.get("ms_above") is not None and p["measured_ms"] is not None and p["measured_ms"] < 100 * p["limit_ms"]), key=lambda p: p["ms_above"], default=None)
     title = f"Distance from the device's limits, {clean(trace['title']).removeprefix('+ ')}"
     if worst and not roofline["limits"].get("refuted"):
         title += f": {name_of(worst)} has most to gain, {milliseconds(worst['measured_ms'])} against {milliseconds(worst['limit_ms'])} ideal"

@@ -40,7 +40,7 @@ def rows(study):
         said = f"{shorten(rung['title'], 40)}: {clean(rung['words'])}"
         data += [{"line": f"rung {position}", "seconds": at["seconds"], "loss": at["loss"], "ink": ink_of(position), "width": 2.2, "aria": said}
                  for at in thin(rung["medians"], most)]
-        names.append({"name": clean(rung["title"]), "ink": ink_of(position), "last": rung["medians"][-1]["loss"]})
+        names.append({"name": clean(rung["title"]) + (f" · {digits3(rung['seconds'])} s" if rung["seconds"] else ""), "ink": ink_of(position), "last": rung["medians"][-1]["loss"]})
     return data, names
 
 
@@ -73,13 +73,10 @@ def drawing(study, narrow):
                       "strokeWidth": {"field": "width", "type": "quantitative", "scale": None}, "description": {"field": "aria", "type": "nominal"}}},
         {"mark": {"type": "point", "filled": True, "size": 16, "opacity": 1, "clip": True, "aria": False},
          "transform": [{"filter": "datum.width > 1"}], "encoding": {"x": x, "y": y, "color": ink}}]
-    crossings = [{"seconds": rung["seconds"], "at": study["loss"], "text": f"{digits3(rung['seconds'])} s", "ink": ink_of(position), "below": 8 + 16 * position}
+    crossings = [{"seconds": rung["seconds"], "at": study["loss"], "ink": ink_of(position)}
                  for position, (_, rung) in enumerate(shown(study)) if rung["seconds"]]
     panel += [{"data": {"values": crossings}, "mark": {"type": "point", "filled": True, "size": 70, "opacity": 1, "aria": False},
-               "encoding": {"x": x, "y": {**y, "field": "at"}, "color": ink}},
-              *({"data": {"values": [one]}, "mark": {"type": "text", "align": "left", "baseline": "top", "dx": 4, "dy": one["below"], "fontSize": TEXT,
-                                                     "fontWeight": "bold", "aria": False},
-                 "encoding": {"x": x, "y": {**y, "field": "at"}, "text": {"field": "text", "type": "nominal"}, "color": ink}} for one in crossings)]
+               "encoding": {"x": x, "y": {**y, "field": "at"}, "color": ink}}]
     names = [{"mark": {"type": "rule", "strokeWidth": 2.2, "aria": False},
               "encoding": {"x": {"value": 2}, "x2": {"value": 18}, "y": {**px, "field": "from"}, "y2": {"field": "to"}, "color": ink}},
              {"mark": {"type": "text", "align": "left", "baseline": "middle", "fontSize": size, "color": INK, "aria": False},

@@ -59,7 +59,7 @@ TEST(ComparisonRemarks, TellOfLossesDisturbancesAndCircumstancesTheWorstFirst) {
   EXPECT_EQ(remarks[1].text, "2 of 12 runs were disturbed: B r1-02-flash throttled: heat.");
   EXPECT_EQ(remarks[2].text, "This compares two machines or settings, not two programs: torch: 2.10 against 2.11.");
   EXPECT_EQ(remarks[3].text, "2 runs of A left out, not a number: r2-01: killed");
-  EXPECT_EQ(remarks[4].text, "the first is a debug build");
+  EXPECT_EQ(remarks[4].text, "The first is a debug build.");
   EXPECT_EQ(remarks[5].text, "Only A has + fused.");
   EXPECT_EQ(remarks[6].severity, Severity::info);
   one.flags = {"header r1: no side's name"};

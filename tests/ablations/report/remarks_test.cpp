@@ -62,7 +62,8 @@ TEST(Said, AGuardTellsWhatItJudgedAndItsLimit) {
   guard.max_deviation = 0.0052;
   guard.tolerance = 0.02;
   guard.steps = 20;
-  const std::string difference = "median difference 0.0031 nats (limit 0.02); largest single step 0.0052 (limit 0.5)";
+  const std::string difference =
+      "median signed difference 0.0031 nats (limit 0.02); largest single step 0.0052 (limit 0.5)";
   EXPECT_EQ(guard_words(guard), "failed, " + difference + ", 20 steps");
   guard.passed = true;
   guard.known_offset = 0.01;
@@ -82,6 +83,8 @@ TEST(Said, AHeadlineClaimsWhatItsIntervalShows) {
   EXPECT_EQ(headline(study), "2.50\u00d7 faster than \u201cfloat32\u201d");
   EXPECT_EQ(said(ratio(0.9, 0.8, 0.95)), "Slower: 0.90\u00d7 the speed of \u201cfloat32\u201d");
   EXPECT_EQ(said(ratio(2.05, 0.23, 18.4)), "No clear change from \u201cfloat32\u201d");
+  EXPECT_EQ(said(ratio(1.01, {}, {}, 1)), "Unfinished: 15 of 15 runs");
+  study.finished = "2026-11-26T12:00:00Z";
   EXPECT_EQ(said(ratio(1.01, {}, {}, 1)), "1.01\u00d7 the speed of \u201cfloat32\u201d, without an interval");
   study.rungs[0].optimization = "gpu";
   EXPECT_EQ(said(ratio(12.3, 12.2, 12.4)), "12.3\u00d7 faster than float32 on the same GPU");
@@ -95,7 +98,7 @@ TEST(Said, AHeadlineIsOfTheRungThatIsClearlyTheFastest) {
   Study study = made_up::study();
   study.headline->fastest = 1;
   study.rungs[1].speedup_first = ratio(2.81, 2.7, 2.9);
-  EXPECT_EQ(headline(study), "2.81\u00d7 faster than \u201cfloat32\u201d");
+  EXPECT_EQ(headline(study), "2.81\u00d7 faster than \u201cfloat32\u201d, at \u201cbf16\u201d");
   EXPECT_TRUE(says(study, "At the ladder's last rung, \u201cflash\u201d, 2.50\u00d7 is left."));
 }
 
@@ -109,8 +112,8 @@ TEST(Said, AProgramBesideTheLastRungThatIsFasterIsSaidFirst) {
     return headline(study);
   };
   EXPECT_EQ(said(0.44, 0.43, 0.46), "0.44\u00d7 as fast as PyTorch eager");
-  EXPECT_EQ(said(1.3, 1.28, 1.33), "2.50\u00d7 faster than \u201cfloat32\u201d");
-  EXPECT_TRUE(says(study, "Speed next to PyTorch: 1.30\u00d7 \u00b1 2.3 % of PyTorch eager."));
+  EXPECT_EQ(said(1.3, 1.27, 1.33), "2.50\u00d7 faster than \u201cfloat32\u201d");
+  EXPECT_TRUE(says(study, "Speed over PyTorch's: eager 1.30\u00d7 \u00b1 2.3 %."));
   EXPECT_EQ(said(0.98, 0.9, 1.05), "2.50\u00d7 faster than \u201cfloat32\u201d");  // not clearly
   // Of one rung it is what was asked.
   study.headline.reset();
@@ -159,6 +162,22 @@ TEST(Said, TheFiguresAndTheirCausesStandBelow) {
            "(95 %, 5 pairs of runs)"));
   EXPECT_TRUE(says(study, "Most of it: bf16 2.00\u00d7."));
   EXPECT_TRUE(says(study, "Slower here: flash 0.80\u00d7."));
+  // What came after the rung that leads brought nothing of it; of no clear change nothing did.
+  study.rungs[2].speedup_against = ratio(1.2, 1.1, 1.3);
+  EXPECT_TRUE(says(study, "Most of it: bf16 2.00\u00d7 \u00b7 flash 1.20\u00d7."));
+  study.headline->fastest = 1;
+  study.rungs[1].speedup_first = ratio(2, 1.9, 2.1);
+  EXPECT_TRUE(says(study, "Most of it: bf16 2.00\u00d7."));
+  study.headline->fastest.reset();
+  study.headline->speedup = ratio(1.1, 0.9, 1.2);
+  for (const std::string& line : said_of(study).lines) EXPECT_FALSE(line.starts_with("Most of it")) << line;
+}
+
+TEST(Said, AnIntervalIsShownByItsEndsWhereItIsUneven) {
+  Study study = made_up::study();
+  study.headline->speedup = ratio(0.98, 0.935, 0.995);  // with +- 4.6 % it would include 1
+  const std::string figures = said_of(study).lines.front();
+  EXPECT_NE(figures.find("0.98\u00d7 [0.94\u00d7 \u2013 0.99\u00d7]"), std::string::npos) << figures;
 }
 
 TEST(Said, ATitleTellsWhatWhereAndWhen) {
@@ -221,11 +240,11 @@ TEST(Said, ProofsGuardsAndRunsAreCounted) {
   study.rungs[1].proofs = {Proof{.field = "autocast", .passed = true}, Proof{.field = "device", .passed = true}};
   study.rungs[1].guard = RungGuard{.passed = true};
   EXPECT_EQ(remark("trust", study).text,
-            "15 of 15 runs, every rung proven. 3 proofs passed. The losses of 1 of 1 rungs follow the reference.");
+            "15 of 15 runs, every rung proven. 3 proofs passed. 1 of 1 rung's losses follow the reference's.");
   study.rungs[1].proofs[0].passed = false;
   study.plan.runs_ok = 14;
   EXPECT_EQ(remark("trust", study).text,
-            "14 of 15 runs, 2 of 3 proofs passed. The losses of 1 of 1 rungs follow the reference.");
+            "14 of 15 runs, 2 of 3 proofs passed. 1 of 1 rung's losses follow the reference's.");
   EXPECT_EQ(remark("trust", study).severity, Severity::info);
 }
 
@@ -271,9 +290,9 @@ TEST(Said, TheNoiseFloorIsTheOneOfSoManyRepeats) {
   const Study study = made_up::study();
   EXPECT_EQ(remark("noise-floor", study).text, "");
   EXPECT_EQ(remark("noise-floor", study, {noise({{4, 0.031}, {5, 0.02}, {8, 0.01}}, "flash")}).text,
-            "This machine shows a difference of 2 % with 5 pairs of runs, in 95 % of studies (flash).");
+            "Noise floor here: 2 % with 5 pairs of runs; a larger difference is found in 95 % of studies (flash).");
   EXPECT_EQ(remark("noise-floor", study, {noise({{16, 0.01}}, "far"), noise({{6, 0.02}}, "near")}).text,
-            "This machine shows a difference of 2 % with 6 pairs of runs, in 95 % of studies (near).");
+            "Noise floor here: 2 % with 6 pairs of runs; a larger difference is found in 95 % of studies (near).");
 }
 
 // ---- in a report's document

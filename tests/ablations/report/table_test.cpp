@@ -179,7 +179,7 @@ TEST(Table, ColourRepeatsTheWords) {
   study.rungs[3].speedup_against = speedup(0.5);
   const std::string table = study_table(study, {.colour = true});
   EXPECT_NE(table.find("\x1b[31mfailed\x1b[0m: run r1"), std::string::npos);
-  EXPECT_NE(table.find("\x1b[33m! a warning"), std::string::npos) << table;
+  EXPECT_NE(table.find("\x1b[33m! A warning"), std::string::npos) << table;
   EXPECT_NE(table.find("\x1b[33m  0.50x\x1b[0m"), std::string::npos) << table;
   EXPECT_NE(table.find("\x1b[1m10.0x\x1b[0m [9.70-10.4]"), std::string::npos) << table;
   EXPECT_EQ(without_colour(table), study_table(study)) << "nothing is said by colour alone, and nothing is moved";

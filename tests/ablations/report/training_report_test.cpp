@@ -114,6 +114,8 @@ TEST(TrainingReport, SaysWhatWentWrong) {
   steps[6].spike = 7.5;
   TrainingReport report = training_report("mine", training(20), steps);
   ASSERT_EQ(report.said.remarks.size(), 3U);
+  EXPECT_EQ(report.said.headline, "Lowest validation loss 9.00 after 2 steps")
+      << "not the one of a model that overfits";
   EXPECT_EQ(report.said.remarks[0].text, "It has not ended: 10 of 20 steps.");
   EXPECT_EQ(report.said.remarks[0].fix, "`ladder train --resume` continues it.");
   EXPECT_TRUE(
