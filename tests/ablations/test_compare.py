@@ -73,7 +73,7 @@ def test_a_record_that_is_there_twice_counts_once(ladder, measured, tmp_path) ->
 
 def test_runs_that_were_not_interleaved_are_warned_of(ladder) -> None:
     done = ladder("compare", EVIDENCE, EVIDENCE)
-    assert done.returncode == 0 and "not interleaved: a change of the machine" in " ".join(done.stdout.split())
+    assert done.returncode == 0 and "Not interleaved: a change of the machine" in " ".join(done.stdout.split())
     (warning,) = compared(ladder, EVIDENCE, EVIDENCE)["warnings"]
     assert warning.startswith("not interleaved")
 

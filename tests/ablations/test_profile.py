@@ -76,7 +76,7 @@ def test_a_difference_of_two_files(ladder, traced) -> None:
     changes = {name["name"]: name["change"] for name in explanation["names"]}
     assert changes["aten::scaled_dot_product_attention"] == "came"
     assert changes["aten::masked_fill"] == changes["aten::softmax"] == "went"
-    assert "operations became" in explanation["words"] and "went: aten::" in explanation["words"].lower() + explanation["changed"].lower()
+    assert "operations became" in explanation["words"]
     text = ladder("profile", "--diff", *files).stdout
     assert "operations became" in " ".join(text.split()) and max(map(len, text.splitlines())) <= 80
 
