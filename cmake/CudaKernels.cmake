@@ -1,4 +1,4 @@
-# ladder_kernels: our own CUDA kernels, model/kernels/*.cu, as objects. Only these files need nvcc, and no GPU. LIB_cublasLt:
+# ladder_kernels: our own CUDA kernels, ablations/techniques/*/*.cu, as objects. Only these files need nvcc, and no GPU. LIB_cublasLt:
 # what multiplies beside them.
 #
 # nvcc comes from the wheels that LibTorch's CUDA headers come from, else from the toolkit that is named or installed.
@@ -42,7 +42,7 @@ set(CMAKE_CUDA_HOST_COMPILER ${CMAKE_CXX_COMPILER})
 set(CMAKE_CUDA_ARCHITECTURES ${LADDER_CUDA_ARCHITECTURES})
 enable_language(CUDA)
 
-file(GLOB kernel_sources CONFIGURE_DEPENDS model/kernels/*.cu)
+file(GLOB kernel_sources CONFIGURE_DEPENDS ablations/techniques/*/*.cu)
 add_library(ladder_kernels OBJECT ${kernel_sources})
 target_include_directories(ladder_kernels PUBLIC ${PROJECT_SOURCE_DIR})
 # CMake before 3.26 knows no C++20 for nvcc 13 and says nothing.

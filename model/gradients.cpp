@@ -1,6 +1,6 @@
 #include "model/gradients.h"
 
-#include "model/products.h"
+#include "ablations/techniques/products/products.h"
 
 #include <stdexcept>
 #include <utility>

@@ -1,8 +1,8 @@
 #include "model/ops.h"
 
-#include "model/fused.h"
+#include "ablations/techniques/cpu/fused.h"
+#include "ablations/techniques/products/products.h"
 #include "model/precision.h"
-#include "model/products.h"
 
 #include <ATen/autocast_mode.h>
 

@@ -1,6 +1,6 @@
 #include "model/optimizer.h"
 
-#include "model/master_adamw.h"
+#include "ablations/techniques/weights/cuda.h"
 
 #include <ATen/core/grad_mode.h>
 

@@ -1,6 +1,6 @@
 #include "model/step_memory.h"
 
-#include "model/fused.h"
+#include "ablations/techniques/cpu/fused.h"
 
 #include <algorithm>
 #include <vector>

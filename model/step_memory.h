@@ -15,7 +15,7 @@
 //
 // They are never all there. The peak is at one of four moments, because between them memory grows or falls evenly,
 // layer by layer. On a GPU the tensors at the peak are what PyTorch counts as allocated, within 3 %: the fake device of
-// the tests counts them (tests/ablations/test_fake_device.py).
+// the tests counts them (tests/program/test_fake_device.py).
 //
 // What comes on top is no count. On a CPU it is fitted to runs, so that the total is within 10 % of every peak in
 // results/evidence (tests/ablations/profile/estimate_test.cpp), and of a model of two layers:

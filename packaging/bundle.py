@@ -84,7 +84,7 @@ def assemble(build, folder):
         for name, file in libraries(build / built, torch_folders).items():
             shutil.copy(file, folder / "lib" / name)
     for name in FOLDERS:
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.tmp"))
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.tmp", "*.cpp", "*.h"))
     shutil.copy(ROOT / "results" / "published.json", folder / "results")
     for name in FILES:
         shutil.copy(ROOT / "packaging" / name, folder / name)

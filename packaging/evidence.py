@@ -211,7 +211,7 @@ def keep(path, text):
 
 
 def one_line(file, place=None):
-    """A document; with its place in a study's folder, a line of NAME.records.jsonl (ablations/archive/study_place.h)."""
+    """A document; with its place in a study's folder, a line of NAME.records.jsonl (study/archive/study_place.h)."""
     document = json.loads(file.read_text(encoding="utf-8"))
     line = json.dumps({"file": place, "document": document} if place else document, separators=(",", ":")) + "\n"
     if len(line) > LONGEST_LINE:

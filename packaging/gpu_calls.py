@@ -36,7 +36,7 @@ CALLS = {
 SMOKE_TAKES = {"doctor": 10, "rung": 10, "trace": 20, "counters": 20}
 
 # Memory that the hungriest rung (graph) takes at T=1024: what PyTorch's allocator reserves, in GiB, counted on the fake device,
-# where it is 118.6, 60.9, 31.2 and 3.8 for B=64, 32, 16 and 1 (tests/ablations/test_fake_device.py counts it again).
+# where it is 118.6, 60.9, 31.2 and 3.8 for B=64, 32, 16 and 1 (tests/program/test_fake_device.py counts it again).
 COUNTED_GIB, COUNTED_GIB_PER_SEQUENCE = 2.0, 1.85
 MARGIN = 1.075  # for what is not counted there: CUDA's context with its loaded kernels, cuDNN's workspaces
 
@@ -63,7 +63,7 @@ class Plan(NamedTuple):
     micro: str               # arguments of the micro benchmarks
 
 
-# Steps: a GPU's energy is known over a second and more (harness/gpu/monitor.h). Repeats: three give intervals with 2 degrees of
+# Steps: a GPU's energy is known over a second and more (harness/machine/monitor.h). Repeats: three give intervals with 2 degrees of
 # freedom, factor 4.3; a fourth, 3.2. As many are planned as fit on an H100 if a run takes 5 s and its steps as long as the program
 # estimates (ablations/profile/estimate.h). What the time does not allow is not made, and said: on an H200, at B=64, a part
 # of the fourth repeat. max-autotune compiles for minutes: it is left to `ladder ablate --with-peer pytorch`. No rung computes

@@ -1,15 +1,15 @@
 // micro: the model's operations one by one, the optimizer, and the cost of the harness itself. `ladder` measures a
 // whole step; this measures its parts by themselves, at the shapes of GPT-2 124M.
-#include "ablations/documents/environment.h"
 #include "ablations/micro/products.h"
 #include "ablations/micro/suite.h"
 #include "ablations/micro/table.h"
 #include "files/files.h"
-#include "harness/measure/environment.h"
-#include "harness/measure/unfit.h"
-#include "harness/measure/working_directory.h"
+#include "harness/machine/environment.h"
+#include "harness/process/unfit.h"
+#include "harness/process/working_directory.h"
 #include "model/config.h"
 #include "model/host_memory.h"
+#include "results/environment.h"
 
 #include <ATen/Parallel.h>
 #include <CLI/CLI.hpp>

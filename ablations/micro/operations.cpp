@@ -5,7 +5,7 @@
 #include "ablations/micro/suite.h"
 #include "ablations/profile/step_calls.h"
 #include "ablations/techniques/techniques.h"
-#include "harness/measure/environment.h"
+#include "harness/machine/environment.h"
 #include "model/precision.h"
 
 #include <fmt/format.h>

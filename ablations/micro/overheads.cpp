@@ -1,8 +1,8 @@
 // The costs of a step besides computing: its batch, the measuring, and an NVTX range without a tool. The last two are
 // also shown as a share of a training step with every optimization on, where they weigh most.
 #include "ablations/micro/suite.h"
-#include "harness/measure/clock.h"
-#include "harness/measure/labels.h"
+#include "harness/clock/clock.h"
+#include "harness/observe/labels.h"
 #include "model/data.h"
 #include "model/inputs.h"
 #include "model/trainer.h"

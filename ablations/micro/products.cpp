@@ -1,14 +1,14 @@
 #include "ablations/micro/products.h"
 
-#include "ablations/documents/environment.h"
 #include "ablations/micro/timed_matmul.h"
+#include "ablations/techniques/cpu/fused.h"
 #include "files/files.h"
-#include "harness/measure/environment.h"
-#include "harness/measure/locks.h"
-#include "harness/measure/unfit.h"
+#include "harness/machine/environment.h"
+#include "harness/process/locks.h"
+#include "harness/process/unfit.h"
 #include "model/config.h"
 #include "model/costs.h"
-#include "model/fused.h"
+#include "results/environment.h"
 
 #include <CLI/CLI.hpp>
 #include <c10/cuda/CUDAException.h>

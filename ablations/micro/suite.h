@@ -5,7 +5,7 @@
 // count.
 #pragma once
 
-#include "harness/measure/locks.h"
+#include "harness/process/locks.h"
 #include "model/recipe.h"
 
 #include <benchmark/benchmark.h>

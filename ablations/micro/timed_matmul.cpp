@@ -1,7 +1,7 @@
-// cuBLASLt counts columns first: its A is `right`, its B is `left` (model/cuda/blas.cpp).
+// cuBLASLt counts columns first: its A is `right`, its B is `left` (ablations/techniques/products/blas.cpp).
 #include "ablations/micro/timed_matmul.h"
 
-#include "harness/gpu/monitor.h"
+#include "harness/machine/monitor.h"
 #include "harness/stats/stats.h"
 
 #include <ATen/cuda/CUDAContextLight.h>

@@ -2,7 +2,7 @@
 // proposals are timed, and one of them is run back to back until the GPU's clock has settled at the power limit.
 #pragma once
 
-#include "harness/gpu/nvml.h"
+#include "harness/machine/nvml.h"
 
 #include <ATen/ATen.h>
 #include <cublasLt.h>

@@ -1,7 +1,7 @@
 // AdamW in its three kinds and of master weights, and the clipping coefficient, over all parameters of GPT-2 124M.
 #include "ablations/micro/suite.h"
 #include "ablations/techniques/fused.h"
-#include "harness/measure/environment.h"
+#include "harness/machine/environment.h"
 #include "model/gpt2.h"
 #include "model/optimizer.h"
 #include "model/precision.h"

@@ -1,4 +1,4 @@
-"""Measures a run: its steps' times, as harness/measure/clock.cpp, and its memory, as ablations/run/memory.cpp."""
+"""Measures a run: its steps' times, as harness/clock/clock.cpp, and its memory, as ablations/run/memory.cpp."""
 import itertools
 import math
 import os
@@ -37,7 +37,7 @@ def elapsed(events: list) -> list[float]:
 
 
 def measure(trainer: Trainer, warmup_steps: int, timed_steps: int, least_window_ms: float, tell) -> dict:
-    """As harness/measure/clock.cpp: on a GPU an event between two steps, and no waiting between the first timed one and the last. The
+    """As harness/clock/clock.cpp: on a GPU an event between two steps, and no waiting between the first timed one and the last. The
     runner, told of the timed window, watches what goes on beside it (ablations/run/peer_watch.h)."""
     on_cuda = trainer.device.type == "cuda"
     step_ms, faults = [], []

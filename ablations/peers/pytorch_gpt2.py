@@ -72,7 +72,7 @@ class Block(nn.Module):
 
 
 class InPlaceCrossEntropy(torch.autograd.Function):
-    """As model/cross_entropy.cpp: the gradient of logits (N, V), targets (N, 1) is written over the log-probabilities."""
+    """As ablations/techniques/cross_entropy/in_place.cpp: the gradient of logits (N, V), targets (N, 1) is written over the log-probabilities."""
 
     @staticmethod
     def forward(ctx, logits, targets):

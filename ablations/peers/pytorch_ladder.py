@@ -159,7 +159,7 @@ def out_of_memory(error: BaseException | None) -> str:
 
 
 def die_with_parent():
-    """As in harness/measure/process.cpp: also where the parent ended before this call, and nobody reads the pipe."""
+    """As in harness/process/process.cpp: also where the parent ended before this call, and nobody reads the pipe."""
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
     pipe = select.poll()
     pipe.register(3, 0)

@@ -1,6 +1,6 @@
 """Observes what a run of pytorch_ladder.py did, and proves it against its recipe.
 
-observe() reads facts off the process after the timed steps, under the names that ablations/documents/observations.h gives them;
+observe() reads facts off the process after the timed steps, under the names that results/observations.h gives them;
 prove() checks each field of the recipe against them, as ablations/techniques does. What a compiled model runs is up to torch, so
 its kernels are proven from one more step under torch's profiler.
 """

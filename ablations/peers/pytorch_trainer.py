@@ -43,7 +43,7 @@ def splitmix64(seed: int) -> int:
     return z ^ z >> 31
 
 
-MOST_TIMES_LONGER = 8  # as in harness/measure/clock.h
+MOST_TIMES_LONGER = 8  # as in harness/clock/clock.h
 
 
 class Batches:

@@ -3,7 +3,7 @@
 #include "ablations/techniques/techniques.h"
 #include "files/nearest.h"
 #include "files/resources.h"
-#include "harness/measure/unfit.h"
+#include "harness/process/unfit.h"
 #include "model/config.h"
 
 #include <fmt/format.h>

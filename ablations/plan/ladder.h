@@ -1,9 +1,9 @@
 // A ladder file and the rungs it makes on a machine: rung 0 is the start, rung k the recipe after the first k edits.
 #pragma once
 
-#include "ablations/documents/ladder.h"
-#include "ablations/documents/plan.h"
-#include "harness/measure/environment.h"
+#include "harness/machine/environment.h"
+#include "results/ladder.h"
+#include "results/plan.h"
 
 #include <filesystem>
 #include <functional>

@@ -2,8 +2,8 @@
 
 #include "ablations/plan/peer.h"
 #include "ablations/techniques/techniques.h"
-#include "ablations/text/list.h"
 #include "files/nearest.h"
+#include "text/list.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -2,12 +2,13 @@
 
 #include "ablations/profile/mfu.h"
 #include "ablations/profile/rates.h"
-#include "ablations/text/text.h"
-#include "harness/measure/environment.h"
-#include "harness/measure/peaks.h"
-#include "harness/measure/system_memory.h"
+#include "ablations/run/options.h"
+#include "harness/machine/environment.h"
+#include "harness/machine/peaks.h"
+#include "harness/machine/system_memory.h"
 #include "model/costs.h"
 #include "model/step_memory.h"
+#include "text/text.h"
 
 #include <ATen/Parallel.h>
 #include <fmt/format.h>

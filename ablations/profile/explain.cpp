@@ -2,8 +2,8 @@
 
 #include "ablations/profile/kernel_name.h"
 #include "ablations/profile/trace_summary.h"
-#include "ablations/text/text.h"
 #include "files/printable.h"
+#include "text/text.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -2,9 +2,9 @@
 // launches, busy and idle time, memory; as numbers and as a sentence.
 #pragma once
 
-#include "ablations/documents/enums.h"
-#include "ablations/documents/trace.h"
 #include "files/json_file.h"
+#include "results/enums.h"
+#include "results/trace.h"
 
 #include <array>
 #include <cstdint>

@@ -1,7 +1,7 @@
 #include "ablations/profile/memory_plan.h"
 
 #include "ablations/profile/estimate.h"
-#include "ablations/text/text.h"
+#include "text/text.h"
 
 #include <fmt/format.h>
 

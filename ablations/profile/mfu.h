@@ -3,9 +3,9 @@
 // bf16. So MFU rises with tokens/s.
 #pragma once
 
-#include "ablations/documents/mfu.h"
-#include "harness/measure/peaks.h"
+#include "harness/machine/peaks.h"
 #include "model/recipe.h"
+#include "results/mfu.h"
 
 #include <string>
 

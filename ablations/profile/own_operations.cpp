@@ -2,9 +2,9 @@
 
 #include "ablations/profile/rates.h"
 #include "ablations/profile/step_calls.h"
-#include "ablations/text/text.h"
 #include "model/costs.h"
 #include "model/precision.h"
+#include "text/text.h"
 
 #include <ATen/ATen.h>
 #include <fmt/format.h>

@@ -3,9 +3,9 @@
 // shapes of a step before a rung takes ours, and what is not faster is left out.
 #pragma once
 
-#include "ablations/documents/observations.h"
 #include "model/config.h"
 #include "model/recipe.h"
+#include "results/observations.h"
 
 #include <cstdint>
 #include <functional>

@@ -1,10 +1,10 @@
 #include "ablations/profile/profile_counters.h"
 
 #include "ablations/run/workload.h"
-#include "ablations/text/text.h"
-#include "harness/gpu/monitor.h"
-#include "harness/measure/environment.h"
-#include "harness/measure/utc.h"
+#include "harness/machine/environment.h"
+#include "harness/machine/monitor.h"
+#include "harness/process/utc.h"
+#include "text/text.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -35,7 +35,7 @@ std::string bytes(double value) {
 
 std::optional<double> finite(double value) { return std::isfinite(value) ? std::optional(value) : std::nullopt; }
 
-CounterSummary summary_of(const std::vector<harness::CounterValue>& values) {
+CounterSummary counter_summary(const std::vector<harness::CounterValue>& values) {
   const auto value = [&](const char* metric) {
     const auto found = std::ranges::find(values, metric, &harness::CounterValue::metric);
     return found == values.end() ? std::nan("") : found->value;
@@ -99,7 +99,7 @@ CountersDocument counters_document(const RunOptions& options, const StepCounters
                             .device = {.chip = counters.chip},
                             .warmup_steps = counters.warmup_steps,
                             .passes = counters.passes,
-                            .summary = summary_of(counters.values),
+                            .summary = counter_summary(counters.values),
                             .flags = counters.flags,
                             .environment = environment_here()};
   if (const auto& gpu = harness::this_machine().gpu) document.device.name = gpu->name;

@@ -2,11 +2,11 @@
 // process, after warm-up and without a clock: counting slows a step down, so its times are not measurements.
 #pragma once
 
-#include "ablations/documents/counters.h"
 #include "ablations/run/run.h"
 #include "files/json_file.h"
 #include "harness/gpu/counters.h"
 #include "harness/gpu/metrics.h"
+#include "results/counters.h"
 
 #include <cstdint>
 #include <functional>

@@ -1,15 +1,15 @@
 #include "ablations/profile/rates.h"
 
 #include "ablations/profile/mfu.h"
-#include "ablations/text/figures.h"
-#include "ablations/text/text.h"
-#include "harness/measure/clock.h"
-#include "harness/measure/environment.h"
-#include "harness/measure/peaks.h"
+#include "ablations/techniques/products/products.h"
+#include "harness/clock/clock.h"
+#include "harness/machine/environment.h"
+#include "harness/machine/peaks.h"
 #include "harness/stats/stats.h"
 #include "model/costs.h"
 #include "model/precision.h"
-#include "model/products.h"
+#include "text/figures.h"
+#include "text/text.h"
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>

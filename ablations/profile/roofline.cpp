@@ -1,7 +1,7 @@
 #include "ablations/profile/roofline.h"
 
 #include "ablations/profile/mfu.h"
-#include "ablations/text/text.h"
+#include "text/text.h"
 
 #include <fmt/format.h>
 

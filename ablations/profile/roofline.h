@@ -6,10 +6,10 @@
 // memory.
 #pragma once
 
-#include "ablations/documents/roofline.h"
-#include "ablations/documents/trace.h"
 #include "ablations/profile/rates.h"
 #include "model/costs.h"
+#include "results/roofline.h"
+#include "results/trace.h"
 
 #include <map>
 #include <optional>
@@ -34,8 +34,8 @@ std::optional<Limits> limits_from_rates(const model::Recipe& recipe, const Rates
 Roofline roofline(const std::vector<model::Cost>& costs, const Limits& limits, const MeasuredMs& measured);
 
 // What ran more than 5 % faster than a limit allows, which that limit cannot be: a part bound by matrix products, or
-// a phase of one part bound by memory (else the time of a part may stand in the one that it is fused into). "" where the
-// limits hold; else "forward mlp ran at 2.02x the measured limit of compute".
+// a phase of one part bound by memory (else the time of a part may stand in the one that it is fused into). "" where
+// the limits hold; else "forward mlp ran at 2.02x the measured limit of compute".
 std::string refutation_of(const Roofline& roofline);
 
 // The device's data sheet in place of a measured rate; none: it is not known.

@@ -5,12 +5,12 @@
 #include "ablations/run/memory.h"
 #include "ablations/run/run.h"
 #include "ablations/run/workload.h"
-#include "harness/gpu/monitor.h"
+#include "harness/clock/clock.h"
 #include "harness/gpu/trace.h"
-#include "harness/measure/clock.h"
-#include "harness/measure/environment.h"
-#include "harness/measure/processor_time.h"
-#include "harness/measure/utc.h"
+#include "harness/machine/environment.h"
+#include "harness/machine/monitor.h"
+#include "harness/machine/processor_time.h"
+#include "harness/process/utc.h"
 #include "harness/stats/stats.h"
 
 #include <ATen/Parallel.h>

@@ -1,8 +1,8 @@
 // One traced run: a recipe in its own process, from which only the trace is used.
 #pragma once
 
-#include "ablations/documents/trace.h"
 #include "ablations/run/options.h"
+#include "results/trace.h"
 
 #include <string>
 

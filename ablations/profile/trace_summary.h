@@ -1,8 +1,8 @@
 // A trace as numbers for one step.
 #pragma once
 
-#include "ablations/documents/trace.h"
 #include "harness/gpu/trace.h"
+#include "results/trace.h"
 
 #include <optional>
 #include <string>

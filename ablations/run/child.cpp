@@ -6,9 +6,9 @@
 #include "files/files.h"
 #include "files/printable.h"
 #include "files/resources.h"
-#include "harness/measure/environment.h"
-#include "harness/measure/process.h"
-#include "harness/measure/utc.h"
+#include "harness/machine/environment.h"
+#include "harness/process/process.h"
+#include "harness/process/utc.h"
 
 #include <fmt/format.h>
 

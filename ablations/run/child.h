@@ -2,8 +2,8 @@
 // run.
 #pragma once
 
-#include "ablations/documents/record.h"
 #include "ablations/plan/plan.h"
+#include "results/record.h"
 
 #include <filesystem>
 #include <functional>

@@ -1,7 +1,7 @@
 #include "ablations/run/memory.h"
 
-#include "ablations/text/text.h"
-#include "harness/measure/system_memory.h"
+#include "harness/machine/system_memory.h"
+#include "text/text.h"
 
 #include <ATen/Context.h>
 #include <ATen/cuda/CUDAContextLight.h>

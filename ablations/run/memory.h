@@ -1,8 +1,8 @@
 // A run's memory: the peak, refused allocations, and whether PyTorch's allocator had to ask the device for more.
 #pragma once
 
-#include "ablations/documents/record.h"
 #include "model/recipe.h"
+#include "results/record.h"
 
 #include <memory>
 #include <string>

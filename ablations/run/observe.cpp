@@ -1,15 +1,15 @@
 #include "ablations/run/observe.h"
 
+#include "ablations/techniques/products/products.h"
 #include "ablations/techniques/techniques.h"
 #include "harness/gpu/cuda_calls.h"
-#include "harness/measure/all_reduces.h"
-#include "harness/measure/file_use.h"
-#include "harness/measure/library_calls.h"
-#include "harness/measure/memory_log.h"
-#include "harness/measure/operation_log.h"
-#include "harness/measure/parameter_copies.h"
+#include "harness/machine/file_use.h"
+#include "harness/observe/all_reduces.h"
+#include "harness/observe/library_calls.h"
+#include "harness/observe/memory_log.h"
+#include "harness/observe/operation_log.h"
+#include "harness/observe/parameter_copies.h"
 #include "model/precision.h"
-#include "model/products.h"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/record_function.h>

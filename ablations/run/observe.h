@@ -2,8 +2,8 @@
 // that several of them use are counted here. Nothing here looks at what the recipe asks for.
 #pragma once
 
-#include "ablations/documents/observations.h"
 #include "model/trainer.h"
+#include "results/observations.h"
 
 namespace ablations {
 

@@ -1,6 +1,6 @@
 #include "ablations/run/occupy.h"
 
-#include "harness/measure/unfit.h"
+#include "harness/process/unfit.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "ablations/plan/plan.h"
-#include "harness/measure/locks.h"
+#include "harness/process/locks.h"
 
 #include <filesystem>
 #include <list>

@@ -2,8 +2,8 @@
 
 #include "ablations/techniques/techniques.h"
 #include "files/resources.h"
-#include "harness/measure/clock.h"
-#include "harness/measure/environment.h"
+#include "harness/clock/clock.h"
+#include "harness/machine/environment.h"
 #include "model/costs.h"
 #include "model/execution.h"
 #include "model/host_memory.h"

@@ -1,11 +1,11 @@
 // What a run is asked for, and what follows from it alone: its text, its threads, its work.
 #pragma once
 
-#include "ablations/documents/record.h"
-#include "ablations/documents/workload.h"
 #include "model/config.h"
 #include "model/data.h"
 #include "model/recipe.h"
+#include "results/record.h"
+#include "results/workload.h"
 
 #include <cstdint>
 #include <filesystem>
@@ -22,7 +22,7 @@ struct RunOptions {
   std::optional<int64_t> ranks = {};  // that share each step, with B sequences of their own; none: one process
   int64_t positions = 0;              // of the model; 0: as many as it has
   int64_t warmup_steps = 5, timed_steps = 10;
-  double least_window_s = 0;  // on a GPU so many timed steps more that they last as long (harness/measure/clock.h)
+  double least_window_s = 0;  // on a GPU so many timed steps more that they last as long (harness/clock/clock.h)
   uint64_t seed = 1;
   int64_t threads = 0;                     // 0: one for each core it may use
   std::filesystem::path data, vocabulary;  // text or token file; needed for text only

@@ -3,9 +3,9 @@
 // ours, and its joules per token can be compared with ours.
 #pragma once
 
-#include "ablations/documents/record.h"
 #include "ablations/plan/plan.h"
 #include "ablations/run/watch.h"
+#include "results/record.h"
 
 #include <optional>
 #include <string_view>

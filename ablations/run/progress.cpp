@@ -1,9 +1,9 @@
 #include "ablations/run/progress.h"
 
-#include "ablations/text/figures.h"
-#include "ablations/text/style.h"
-#include "ablations/text/text.h"
 #include "files/printable.h"
+#include "text/figures.h"
+#include "text/style.h"
+#include "text/text.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

@@ -1,8 +1,8 @@
 // Shows the progress of a study while it runs. Plain text when piped.
 #pragma once
 
-#include "ablations/documents/record.h"
 #include "ablations/plan/plan.h"
+#include "results/record.h"
 
 #include <chrono>
 #include <string>

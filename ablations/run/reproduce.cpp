@@ -2,8 +2,8 @@
 
 #include "ablations/run/setting.h"
 #include "ablations/techniques/techniques.h"
-#include "ablations/text/figures.h"
 #include "model/config.h"
+#include "text/figures.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -2,8 +2,8 @@
 // the losses. Losses are float32 values that JSON holds with all their digits, so equal numbers are equal bits.
 #pragma once
 
-#include "ablations/documents/record.h"
 #include "ablations/run/options.h"
+#include "results/record.h"
 
 #include <string>
 #include <vector>

@@ -5,13 +5,13 @@
 #include "ablations/run/watch.h"
 #include "ablations/run/workload.h"
 #include "ablations/techniques/techniques.h"
-#include "ablations/text/text.h"
-#include "harness/measure/clock.h"
-#include "harness/measure/file_use.h"
-#include "harness/measure/system_memory.h"
-#include "harness/measure/utc.h"
+#include "harness/clock/clock.h"
+#include "harness/machine/file_use.h"
+#include "harness/machine/system_memory.h"
+#include "harness/process/utc.h"
 #include "harness/stats/stats.h"
 #include "model/ranks.h"
+#include "text/text.h"
 
 #include <fmt/format.h>
 

@@ -2,8 +2,8 @@
 // timed step. During the timed steps only the machine is watched, from outside: a disturbed run is flagged.
 #pragma once
 
-#include "ablations/documents/record.h"
 #include "ablations/run/options.h"
+#include "results/record.h"
 
 #include <cstdint>
 #include <functional>

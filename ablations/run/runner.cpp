@@ -1,16 +1,16 @@
 #include "ablations/run/runner.h"
 
-#include "ablations/documents/study.h"
 #include "ablations/plan/shard.h"
 #include "ablations/run/progress.h"
 #include "ablations/run/setting.h"
 #include "ablations/run/study_folder.h"
 #include "files/files.h"
 #include "files/sha256.h"
-#include "harness/gpu/monitor.h"
-#include "harness/measure/locks.h"
-#include "harness/measure/process.h"
-#include "harness/measure/unfit.h"
+#include "harness/machine/monitor.h"
+#include "harness/process/locks.h"
+#include "harness/process/process.h"
+#include "harness/process/unfit.h"
+#include "results/study.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -4,7 +4,7 @@
 
 #include "ablations/plan/plan.h"
 #include "ablations/run/child.h"
-#include "harness/measure/process.h"
+#include "harness/process/process.h"
 
 #include <chrono>
 #include <filesystem>

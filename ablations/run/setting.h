@@ -1,8 +1,8 @@
-// Reads the circumstances of a measurement (ablations/documents/setting.h), and its program, from a record.
+// Reads the circumstances of a measurement (results/setting.h), and its program, from a record.
 #pragma once
 
-#include "ablations/documents/record.h"
-#include "ablations/documents/setting.h"
+#include "results/record.h"
+#include "results/setting.h"
 
 #include <string>
 

@@ -2,8 +2,9 @@
 
 #include "ablations/plan/peer.h"
 #include "ablations/plan/shard.h"
+#include "ablations/run/options.h"
 #include "files/files.h"
-#include "harness/measure/locks.h"
+#include "harness/process/locks.h"
 
 #include <fmt/format.h>
 

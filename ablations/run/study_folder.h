@@ -6,15 +6,15 @@
 //   FOLDER/logs/ID.log         what the child printed
 //   FOLDER/traces/NAME.*.json  where a rung's steps went, if asked for
 //   FOLDER/with/*.json         put there to be shown beside it: noise floors, verdicts, traces, micro benchmarks
-//   FOLDER/study.json          the results (ablations/study/analysis.h)
+//   FOLDER/study.json          the results (study/analysis.h)
 //
 // A folder may have been prepared by a stranger, and may hold files of the user's own. So a study begins in an empty
 // folder, only files listed here are replaced or removed, nothing is written through a link (files::Links), and a
 // record counts only for the plan that it names.
 #pragma once
 
-#include "ablations/documents/record.h"
 #include "ablations/plan/plan.h"
+#include "results/record.h"
 
 #include <filesystem>
 #include <optional>

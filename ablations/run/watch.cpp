@@ -2,7 +2,7 @@
 
 #include "ablations/run/memory.h"
 #include "ablations/run/options.h"
-#include "harness/measure/environment.h"
+#include "harness/machine/environment.h"
 
 #include <algorithm>
 #include <iterator>

@@ -2,10 +2,10 @@
 // themselves (run.cpp), and for a peer's, which the runner watches (peer_watch.h).
 #pragma once
 
-#include "ablations/documents/record.h"
-#include "harness/gpu/monitor.h"
-#include "harness/measure/processor_time.h"
+#include "harness/machine/monitor.h"
+#include "harness/machine/processor_time.h"
 #include "model/recipe.h"
+#include "results/record.h"
 
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
 #include "ablations/run/workload.h"
 
-#include "harness/measure/system_memory.h"
+#include "harness/machine/system_memory.h"
 #include "model/ranks.h"
 
 #include <fmt/format.h>

@@ -1,15 +1,15 @@
 // GPT-2's training as the harness sees it: what a run times, a trace records and counters count.
 #pragma once
 
-#include "ablations/documents/workload.h"
 #include "ablations/run/options.h"
-#include "harness/measure/labels.h"
-#include "harness/measure/phase_clock.h"
-#include "harness/measure/workload.h"
+#include "harness/clock/phase_clock.h"
+#include "harness/clock/workload.h"
+#include "harness/observe/labels.h"
 #include "model/config.h"
 #include "model/data.h"
 #include "model/recipe.h"
 #include "model/trainer.h"
+#include "results/workload.h"
 
 #include <cstdint>
 #include <memory>

@@ -1,8 +1,8 @@
 // Calls to CUDA in the words of a proof.
 #pragma once
 
-#include "ablations/documents/observations.h"
 #include "harness/gpu/cuda_calls.h"
+#include "results/observations.h"
 
 #include <string>
 

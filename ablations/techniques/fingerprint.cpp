@@ -1,6 +1,6 @@
 #include "ablations/techniques/fingerprint.h"
 
-#include "harness/measure/library_calls.h"
+#include "harness/observe/library_calls.h"
 #include "model/precision.h"
 
 #include <ATen/CPUGeneratorImpl.h>

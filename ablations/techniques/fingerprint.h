@@ -1,8 +1,8 @@
 // Determines from the error of a matrix product in which number type it was made.
 #pragma once
 
-#include "ablations/documents/observations.h"
 #include "model/recipe.h"
+#include "results/observations.h"
 
 #include <string>
 

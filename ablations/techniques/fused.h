@@ -1,9 +1,9 @@
 // What the fused operations' techniques share.
 #pragma once
 
-#include "ablations/documents/observations.h"
-#include "harness/measure/environment.h"
+#include "harness/machine/environment.h"
 #include "model/recipe.h"
+#include "results/observations.h"
 
 #include <string>
 

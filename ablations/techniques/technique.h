@@ -4,11 +4,11 @@
 // test.
 #pragma once
 
-#include "ablations/documents/common.h"
-#include "ablations/documents/observations.h"
 #include "ablations/techniques/text.h"
-#include "harness/measure/environment.h"
+#include "harness/machine/environment.h"
 #include "model/recipe.h"
+#include "results/common.h"
+#include "results/observations.h"
 
 #include <cstdint>
 #include <functional>

@@ -9,7 +9,7 @@
 // seeds that were lucky.
 #pragma once
 
-#include "ablations/documents/to_loss.h"
+#include "results/to_loss.h"
 
 #include <optional>
 #include <vector>

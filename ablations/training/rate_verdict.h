@@ -19,7 +19,7 @@
 // if a lower rate has diverged, and else falls slowly.
 #pragma once
 
-#include "ablations/documents/lr_sweep.h"
+#include "results/lr_sweep.h"
 
 #include <cstdint>
 #include <optional>

@@ -2,7 +2,7 @@
 
 #include "ablations/profile/mfu.h"
 #include "ablations/training/spikes.h"
-#include "harness/measure/environment.h"
+#include "harness/machine/environment.h"
 
 #include <fmt/format.h>
 

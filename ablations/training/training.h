@@ -2,9 +2,9 @@
 // is done with a step's figures and with a checkpoint is its caller's.
 #pragma once
 
-#include "ablations/documents/training.h"
 #include "model/data.h"
 #include "model/trainer.h"
+#include "results/training.h"
 
 #include <cstdint>
 #include <functional>

@@ -14,8 +14,8 @@
 // nothing is written through a link, and a training begins in an empty folder.
 #pragma once
 
-#include "ablations/documents/training.h"
 #include "model/trainer.h"
+#include "results/training.h"
 
 #include <cstdint>
 #include <filesystem>

@@ -1,7 +1,7 @@
 #include "ablations/training/training_log.h"
 
-#include "ablations/text/figures.h"
-#include "ablations/text/text.h"
+#include "text/figures.h"
+#include "text/text.h"
 
 #include <fmt/format.h>
 

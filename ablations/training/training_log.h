@@ -2,8 +2,8 @@
 // table (RFC 4180; an empty cell: no value). Both grow while the training runs.
 #pragma once
 
-#include "ablations/documents/training.h"
 #include "files/files.h"
+#include "results/training.h"
 
 #include <cstdint>
 #include <filesystem>

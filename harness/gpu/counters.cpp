@@ -1,8 +1,8 @@
 #include "harness/gpu/counters.h"
 
 #include "harness/gpu/cupti.h"
-#include "harness/measure/environment.h"
-#include "harness/measure/unfit.h"
+#include "harness/machine/environment.h"
+#include "harness/process/unfit.h"
 
 #include <cuda_runtime_api.h>
 #include <cupti_profiler_target.h>

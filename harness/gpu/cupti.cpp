@@ -1,6 +1,6 @@
 #include "harness/gpu/cupti.h"
 
-#include "harness/measure/unfit.h"
+#include "harness/process/unfit.h"
 
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>

@@ -2,7 +2,7 @@
 // Trace in a separate process: tracing slows a process down, and it stays slower afterwards.
 #pragma once
 
-#include "harness/measure/labels.h"
+#include "harness/observe/labels.h"
 
 #include <cstdint>
 #include <functional>

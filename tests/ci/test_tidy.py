@@ -9,13 +9,13 @@ import pytest
 
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "setup" / "tidy_sources.py"
 SOURCES = {
-    "harness/measure/clock.h": "",
-    "harness/measure/clock.cpp": '#include "harness/measure/clock.h"\n',
+    "harness/clock/clock.h": "",
+    "harness/clock/clock.cpp": '#include "harness/clock/clock.h"\n',
     "model/other_clock.h": "",
     "model/trainer.cpp": '#include "model/other_clock.h"\n',
     "tests/deep.h": "",
     "tests/helper.h": '#include "tests/deep.h"\n',
-    "tests/clock_test.cpp": '#include "tests/helper.h"\n\n#include "harness/measure/clock.h"\n',
+    "tests/clock_test.cpp": '#include "tests/helper.h"\n\n#include "harness/clock/clock.h"\n',
     "tests/fuzz/input.h": "",
     "tests/fuzz/seeds_test.cpp": '#include "fuzz/input.h"\n',
     "tests/fuzz/libfuzzer.cpp": '#include "fuzz/input.h"\n',
@@ -66,7 +66,7 @@ def sources(folder, *arguments) -> list[str]:
 
 
 def test_all_that_have_a_command(repository) -> None:
-    assert sources(repository) == ["harness/measure/clock.cpp", "model/trainer.cpp", "tests/clock_test.cpp", "tests/fuzz/seeds_test.cpp"]
+    assert sources(repository) == ["harness/clock/clock.cpp", "model/trainer.cpp", "tests/clock_test.cpp", "tests/fuzz/seeds_test.cpp"]
     assert run(repository).stderr == "[tidy] tests/fuzz/libfuzzer.cpp is not compiled here and is left out\n"
 
 
@@ -79,13 +79,13 @@ def test_all_commits_since(repository) -> None:
 
 
 def test_what_is_not_committed_yet(repository) -> None:
-    change(repository, "harness/measure/clock.cpp", "later.cpp")
+    change(repository, "harness/clock/clock.cpp", "later.cpp")
     (repository / "model" / "trainer.cpp").unlink()
-    assert sources(repository, "HEAD") == ["harness/measure/clock.cpp", "later.cpp"]
+    assert sources(repository, "HEAD") == ["harness/clock/clock.cpp", "later.cpp"]
 
 
 @pytest.mark.parametrize("header, includers", [
-    ("harness/measure/clock.h", ["harness/measure/clock.cpp", "tests/clock_test.cpp"]),
+    ("harness/clock/clock.h", ["harness/clock/clock.cpp", "tests/clock_test.cpp"]),
     ("model/other_clock.h", ["model/trainer.cpp"]),
     ("tests/deep.h", ["tests/clock_test.cpp"]),
     ("tests/fuzz/input.h", ["tests/fuzz/seeds_test.cpp"]),

@@ -2,7 +2,7 @@
 // as a graph. Skipped where the driver does not permit counters, with what it says.
 #include "harness/gpu/counters.h"
 
-#include "harness/measure/unfit.h"
+#include "harness/process/unfit.h"
 #include "tests/cuda/device.h"
 
 #include <ATen/cuda/CUDAGraph.h>

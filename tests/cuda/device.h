@@ -2,10 +2,10 @@
 // that they can pass and, with a planted bug, that they can fail, before a GPU is at hand.
 #pragma once
 
-#include "ablations/documents/observations.h"
-#include "harness/measure/environment.h"
+#include "harness/machine/environment.h"
 #include "model/precision.h"
 #include "model/trainer.h"
+#include "results/observations.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>

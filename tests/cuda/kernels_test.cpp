@@ -1,16 +1,16 @@
 // Our own CUDA kernels, cuBLASLt's epilogues and the operations made of them, on the device, against float64 on the CPU
-// by norm. tests/model/kernels runs the same kernels on a CPU, over more sizes.
-#include "model/cuda/blas.h"
-#include "model/cuda/call.h"
-#include "model/kernels/adamw.h"
-#include "model/kernels/column_sum.h"
-#include "model/kernels/cross_entropy.h"
-#include "model/kernels/embedding.h"
-#include "model/kernels/gelu.h"
-#include "model/kernels/gradient_norm.h"
-#include "model/kernels/scale.h"
+// by norm. ablations/techniques has tests that run the same kernels on a CPU, over more sizes.
+#include "ablations/techniques/cross_entropy/cross_entropy.h"
+#include "ablations/techniques/cross_entropy/scale.h"
+#include "ablations/techniques/cuda/call.h"
+#include "ablations/techniques/mlp/gelu.h"
+#include "ablations/techniques/products/blas.h"
+#include "ablations/techniques/products/column_sum.h"
+#include "ablations/techniques/products/products.h"
+#include "ablations/techniques/weights/adamw.h"
+#include "ablations/techniques/weights/embedding.h"
+#include "ablations/techniques/weights/gradient_norm.h"
 #include "model/ops.h"
-#include "model/products.h"
 #include "tests/cuda/device.h"
 
 #include <ATen/CPUGeneratorImpl.h>

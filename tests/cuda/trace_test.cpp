@@ -4,7 +4,7 @@
 
 #include "ablations/profile/trace_summary.h"
 #include "harness/gpu/cuda_calls.h"
-#include "harness/measure/unfit.h"
+#include "harness/process/unfit.h"
 #include "tests/cuda/device.h"
 
 #include <fmt/format.h>

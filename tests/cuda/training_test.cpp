@@ -4,10 +4,10 @@
 #include "ablations/plan/ladder.h"
 #include "ablations/run/observe.h"
 #include "ablations/run/run.h"
-#include "ablations/study/guard.h"
 #include "ablations/techniques/techniques.h"
 #include "files/files.h"
-#include "harness/measure/clock.h"
+#include "harness/clock/clock.h"
+#include "study/guard.h"
 #include "tests/cuda/device.h"
 
 #include <c10/cuda/CUDACachingAllocator.h>

@@ -1,6 +1,6 @@
 // The fused operations against the reference's in float64: values and gradients, over sizes that are multiples of
 // nothing, in float32 and bfloat16, with the loops of every instruction set that this machine has.
-#include "model/cpu/kernels.h"
+#include "ablations/techniques/cpu/kernels.h"
 #include "model/gpt2.h"
 #include "model/ops.h"
 #include "model/precision.h"

@@ -2,7 +2,7 @@
 // every instruction set that this machine has.
 #include "model/optimizer.h"
 
-#include "model/cpu/kernels.h"
+#include "ablations/techniques/cpu/kernels.h"
 #include "model/gradients.h"
 
 #include <ATen/core/grad_mode.h>

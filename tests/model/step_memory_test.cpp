@@ -197,7 +197,7 @@ TEST(StepMemory, AHeapThatKeepsWhatIsFreedHoldsMore) {
 }
 
 // What PyTorch's allocator took in reserve on the fake device: packaging/gpu_calls.py chooses a batch by it, and
-// tests/ablations/test_fake_device.py counts it again.
+// tests/program/test_fake_device.py counts it again.
 TEST(StepMemory, OnAGpuIsWhatTheAllocatorReserves) {
   Recipe graph = recipe(Autocast::bf16);
   graph.device = Device::cuda;

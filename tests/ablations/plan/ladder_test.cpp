@@ -4,8 +4,8 @@
 #include "ablations/techniques/techniques.h"
 #include "files/files.h"
 #include "files/json_file.h"
-#include "harness/measure/unfit.h"
-#include "tests/ablations/machines.h"
+#include "harness/process/unfit.h"
+#include "tests/harness/machines.h"
 
 #include <gtest/gtest.h>
 

@@ -2,8 +2,8 @@
 #include "ablations/plan/modes.h"
 
 #include "ablations/plan/plan.h"
-#include "harness/measure/unfit.h"
-#include "tests/ablations/machines.h"
+#include "harness/process/unfit.h"
+#include "tests/harness/machines.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // The order of runs, and plans through JSON.
 #include "ablations/plan/plan.h"
 
-#include "harness/measure/utc.h"
+#include "harness/process/utc.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 #include "ablations/plan/quick.h"
 
 #include "ablations/plan/shard.h"
-#include "tests/ablations/machines.h"
+#include "tests/harness/machines.h"
 
 #include <gtest/gtest.h>
 

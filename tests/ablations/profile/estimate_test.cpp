@@ -1,13 +1,13 @@
 // What a plan will take, from counted work and given speeds; its memory against every run in results/evidence.
 #include "ablations/profile/estimate.h"
 
-#include "ablations/documents/record.h"
 #include "ablations/plan/modes.h"
 #include "files/files.h"
 #include "files/resources.h"
 #include "model/costs.h"
 #include "model/step_memory.h"
-#include "tests/ablations/machines.h"
+#include "results/record.h"
+#include "tests/harness/machines.h"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 
 #include "ablations/run/memory.h"
 #include "model/trainer.h"
-#include "tests/ablations/numbers.h"
+#include "tests/ablations/techniques/numbers.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>

@@ -1,7 +1,7 @@
 // A peer's process, watched from outside.
 #include "ablations/run/peer_watch.h"
 
-#include "harness/measure/processor_time.h"
+#include "harness/machine/processor_time.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>

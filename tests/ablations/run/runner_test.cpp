@@ -1,7 +1,7 @@
 // Which runs the runner makes a second time, with a program in the place of `ladder` that hands out planted records.
 #include "ablations/run/runner.h"
 
-#include "tests/ablations/planted_study.h"
+#include "tests/study/planted_study.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -3,7 +3,7 @@
 
 #include "ablations/plan/plan.h"
 #include "ablations/plan/shard.h"
-#include "tests/ablations/planted_study.h"
+#include "tests/study/planted_study.h"
 
 #include <gtest/gtest.h>
 

@@ -3,11 +3,11 @@
 #include "ablations/techniques/fused.h"
 
 #include "ablations/run/observe.h"
+#include "ablations/techniques/products/products.h"
 #include "ablations/techniques/techniques.h"
-#include "model/products.h"
 #include "model/trainer.h"
-#include "tests/ablations/machines.h"
-#include "tests/ablations/numbers.h"
+#include "tests/ablations/techniques/numbers.h"
+#include "tests/harness/machines.h"
 
 #include <gtest/gtest.h>
 

@@ -4,11 +4,11 @@
 #include "ablations/run/run.h"
 #include "ablations/run/workload.h"
 #include "ablations/techniques/techniques.h"
-#include "harness/measure/environment.h"
+#include "harness/machine/environment.h"
 #include "model/host_memory.h"
 #include "model/trainer.h"
-#include "tests/ablations/machines.h"
-#include "tests/ablations/numbers.h"
+#include "tests/ablations/techniques/numbers.h"
+#include "tests/harness/machines.h"
 
 #include <ATen/Context.h>
 #include <ATen/autocast_mode.h>

@@ -1,7 +1,7 @@
 // What a study of time to loss finds, on planted losses.
 #include "ablations/training/quality.h"
 
-#include "tests/ablations/planted_to_loss.h"
+#include "tests/study/planted_to_loss.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // Which learning rates are too low, good and too high, from planted losses.
 #include "ablations/training/rate_verdict.h"
 
-#include "tests/ablations/planted_sweep.h"
+#include "tests/study/planted_sweep.h"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 // list and refuse what they are told to; which metrics there are and how many passes they need is CUPTI's real answer.
 #include "harness/gpu/counters.h"
 #include "harness/gpu/cupti.h"
-#include "harness/measure/unfit.h"
+#include "harness/process/unfit.h"
 
 #include <cuda_runtime_api.h>
 #include <cupti_profiler_host.h>

@@ -2,8 +2,8 @@
 #include "harness/gpu/counters.h"
 
 #include "harness/gpu/cupti.h"
-#include "harness/measure/environment.h"
-#include "harness/measure/unfit.h"
+#include "harness/machine/environment.h"
+#include "harness/process/unfit.h"
 
 #include <gtest/gtest.h>
 

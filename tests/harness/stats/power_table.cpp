@@ -1,9 +1,9 @@
 // Prints docs/power.md: what a gate finds and how often it is wrong, on machines whose timing is programmed.
 #include "ablations/techniques/techniques.h"
 #include "harness/stats/verdict.h"
-#include "tests/ablations/simulated_history.h"
-#include "tests/ablations/simulated_losses.h"
 #include "tests/harness/simulated_machine.h"
+#include "tests/study/simulated_history.h"
+#include "tests/study/simulated_losses.h"
 
 #include <fmt/format.h>
 
@@ -239,7 +239,7 @@ int main() {
       "A rung, or a gate's head, is void where its losses leave the reference's. The guard judges the median "
       "deviation\n"
       "over the first {} steps. In 16 bits it may be {:g} nats. No single step may be {:g} nats off. Right programs\n"
-      "differ, too. The table simulates how; `tests/ablations/simulated_losses.h` says what was measured. It shows "
+      "differ, too. The table simulates how; `tests/study/simulated_losses.h` says what was measured. It shows "
       "how\n"
       "often right rungs are void, by the number of their runs (losses differ between runs on a GPU, not on a CPU), "
       "and\n"

@@ -1,8 +1,0 @@
-#include "ablations/documents/trace.h"
-
-namespace ablations {
-
-template files::Json json_of(const TraceDocument&);
-template TraceDocument value_from(const files::Json&, const std::string&);
-
-}  // namespace ablations

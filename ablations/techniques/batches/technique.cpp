@@ -1,0 +1,333 @@
+// How a batch comes to be: the tokens of a step, and each one's successor.
+#include "ablations/techniques/technique.h"
+
+#include "ablations/techniques/techniques.h"
+#include "files/what_is.h"
+#include "text/figures.h"
+
+#include <fmt/format.h>
+
+namespace ablations {
+
+using namespace model;
+
+namespace {
+
+Text text_of_token_file();
+Text text_of_mapped_file();
+Text text_of_preloaded();
+Text text_of_gather();
+Text text_of_prefetch();
+std::vector<Claim> claims_of_token_file();
+std::vector<Claim> claims_of_mapped_file();
+std::vector<Claim> claims_of_preloaded();
+std::vector<Claim> claims_of_gather();
+std::vector<Claim> claims_of_prefetch();
+
+constexpr int64_t token_bytes = 2;
+
+std::string batches_in_words(const Observations::Batches& seen) {
+  std::string words = fmt::format(
+      "{} {} for {}, {}; {} made of text; {} of {}", seen.copies, seen.copies == 1 ? "copy" : "copies",
+      number_of(seen.sequences, "sequence"), number_of(count(seen.operations, "aten::stack"), "stack"),
+      number_of(seen.tokenized, "token"), number_of(seen.reads, "read"), number_of(seen.bytes_read, "byte"));
+  words += seen.process_bytes_read ? fmt::format(", {} by the kernel's count", *seen.process_bytes_read)
+                                   : ", which the kernel does not count";
+  words += seen.mapping ? "; the file is mapped at 0x" + *seen.mapping : "; the file is not mapped";
+  return words + fmt::format("; of {} {} {} by another thread, {} of them begun before they were asked for", seen.steps,
+                             seen.steps == 1 ? "batch" : "batches", seen.by_a_thread, seen.ready);
+}
+
+Proof prove_batches(const Recipe& recipe, const RunFacts& facts) {
+  if (!facts.observations.batches) return {"batches", false, "batches that were watched", "nobody watched them"};
+  const Observations::Batches& seen = *facts.observations.batches;
+  const auto process_read = [&](int64_t bytes) { return seen.process_bytes_read.value_or(bytes) >= bytes; };
+  // Another thread may read a few bytes meanwhile.
+  const bool nothing_read = seen.reads == 0 && seen.process_bytes_read.value_or(0) < token_bytes * seen.tokens;
+  const bool nothing_made = seen.tokenized == 0;
+  const bool one_by_one =
+      seen.copies == seen.sequences && count(seen.operations, "aten::stack") == 2 * seen.micro_steps;
+  const bool in_one_pass = seen.copies == 2 * seen.micro_steps && count(seen.operations, "aten::stack") == 0;
+  const bool in_the_step = seen.by_a_thread == 0;
+  const auto proof = [&](bool passed, const char* expected) {
+    return Proof{"batches", seen.tokens > 0 && passed, expected, batches_in_words(seen)};
+  };
+  switch (recipe.batches) {
+    case Batches::tokenized:
+      return proof(
+          seen.tokenized > 0 && one_by_one && process_read(1) && seen.reads > 0 && !seen.mapping && in_the_step,
+          "a step tokenizes text that it reads, and copies each sequence by itself");
+    case Batches::read: {
+      const int64_t bytes = token_bytes * (seen.tokens + seen.sequences);  // and the last target of each
+      return proof(seen.reads == seen.sequences && seen.bytes_read == bytes && process_read(bytes) && one_by_one &&
+                       nothing_made && !seen.mapping && in_the_step,
+                   "a step reads each sequence from the token file by itself, and tokenizes nothing");
+    }
+    case Batches::mapped:
+      return proof(seen.mapping.has_value() && nothing_read && nothing_made && one_by_one && in_the_step,
+                   "the token file is mapped; a step reads nothing by calls, and copies each sequence by itself");
+    case Batches::preloaded:
+      return proof(!seen.mapping && nothing_read && nothing_made && one_by_one && in_the_step,
+                   "a step reads no file and tokenizes nothing, and copies each sequence by itself");
+    case Batches::gather:
+      return proof(!seen.mapping && nothing_read && nothing_made && in_one_pass && in_the_step,
+                   "a step reads no file and tokenizes nothing; it copies all inputs in one pass, and all targets");
+    case Batches::prefetched:
+      break;
+  }
+  return proof(!seen.mapping && nothing_read && nothing_made && in_one_pass && seen.by_a_thread == seen.steps &&
+                   seen.ready == seen.steps,
+               "another thread makes every batch, in one pass, and begins before the step asks");
+}
+
+}  // namespace
+
+std::string batches_obstacle(Batches batches, const std::filesystem::path& data) {
+  if (batches != Batches::tokenized || !files::is_token_file(data)) return "";
+  return fmt::format("batches tokenized needs a text, and {} is a token file; --data names a text",
+                     data.filename().string());
+}
+
+Technique batches() {
+  return {
+      .field = "batches",
+      .optimizations =
+          {{.name = "token_file",
+            .title = "pre-tokenized file",
+            .summary = "The text was tokenized once, into a file of token numbers. A step reads its sequences from "
+                       "there, one by one, instead of tokenizing the text again.",
+            .excludes = {"mapped_file", "preloaded", "gather", "prefetch"},
+            .edit = [](Recipe& r, const harness::Machine&) { r.batches = Batches::read; },
+            .text = text_of_token_file(),
+            .claims = claims_of_token_file()},
+           {.name = "mapped_file",
+            .title = "mapped file",
+            .summary = "The token file is mapped into the process's memory. A sequence is copied from there without "
+                       "asking the kernel, and only what is touched takes memory.",
+            .excludes = {"preloaded", "gather", "prefetch"},
+            .edit = [](Recipe& r, const harness::Machine&) { r.batches = Batches::mapped; },
+            .text = text_of_mapped_file(),
+            .claims = claims_of_mapped_file()},
+           {.name = "preloaded",
+            .title = "tokens in memory",
+            .summary = "All token numbers are read into memory before the first step. No step has to wait for a disk "
+                       "or the kernel; each sequence is still copied by itself.",
+            .excludes = {"gather", "prefetch"},
+            .edit = [](Recipe& r, const harness::Machine&) { r.batches = Batches::preloaded; },
+            .text = text_of_preloaded(),
+            .claims = claims_of_preloaded()},
+           {.name = "gather",
+            .title = "one gather",
+            .summary = "All inputs of a batch are copied in one pass, and all its targets in another, instead of a "
+                       "tensor for each sequence. On a GPU they go into pinned memory, which it can fetch by itself.",
+            .excludes = {"prefetch"},
+            .edit = [](Recipe& r, const harness::Machine&) { r.batches = Batches::gather; },
+            .text = text_of_gather(),
+            .claims = claims_of_gather(),
+            .micro_below = "batch_loop",
+            .micro = "batch_gather"},
+           {.name = "prefetch",
+            .title = "prefetching thread",
+            .summary = "A thread makes the next batch while the step runs. When the step asks, the batch is there.",
+            .edit = [](Recipe& r, const harness::Machine&) { r.batches = Batches::prefetched; },
+            .text = text_of_prefetch(),
+            .claims = claims_of_prefetch()}},
+      .prove = prove_batches,
+  };
+}
+
+// ---- In words
+
+namespace {
+
+Text text_of_token_file() {
+  return {
+      .mechanism = R"(A tokenizer cuts the text into words, and merges each word's bytes into tokens, pair by pair. The
+result never changes, so it can be kept: each token is one of 50,257, which fits into 2 bytes. A batch of 64 x 512 tokens
+is about 106 KB of English text, or 66 KB of token numbers. A step asks the kernel for the T + 1 numbers of each
+sequence: it goes to their place in the file, and reads them.
+
+The batches are the same ones, to the bit. All six ways walk through the text in the same order.)",
+      .faster = R"(A step copies 2 bytes for each token, where before it had to look at every character of the text, and
+look up each word.)",
+      .costs =
+          R"(A second file, of 0.62 of the size of Shakespeare's text (`ladder tokenize` prints both sizes). It belongs to one vocabulary: with another one it has to be made again.)",
+      .no_help =
+          R"(Where the step takes much longer than tokenizing its text. This program's tokenizer is compiled, and takes
+a small part of a step on two cores; one in plain Python takes many times as long. On a GPU the text is
+tokenized while the device still computes, and costs nothing until it takes longer than that.)",
+      .pytorch = R"(ids = np.array(tokenizer.encode(text), dtype=np.uint16); ids.tofile("train.bin")    # once
+file.seek(2 * i); x = np.frombuffer(file.read(2 * (T + 1)), dtype=np.uint16)    # in the step)",
+      .proven = R"(Counted while a step has its batch made: the tokenizer makes no token, the loader makes one read for
+each sequence, of the bytes that it has, and the kernel counts as many for the process (`/proc/self/io`). Where the step
+tokenizes, the tokenizer must have made tokens, of text that the kernel saw being read.)",
+      .alone = R"(ladder ablate --ladder data-pipeline-cpu --mode factorial --factors token_file)"};
+}
+
+Text text_of_mapped_file() {
+  return {
+      .mechanism = R"(`mmap` gives the file a place among the process's addresses. Nothing is read at that moment. When
+the program touches a page of 4 KiB for the first time, the processor faults, and the kernel puts the page there: from its
+page cache, or from the disk if it is not cached. After that the page is memory like any other, shared by all processes
+that map the file.
+
+    seek + read    the kernel copies each sequence into the program's buffer
+    mapped         the program reads the page cache itself)",
+      .faster = R"(No call for each sequence, and one copy less. A fault costs about as much as a call, but brings up to
+16 pages of the page cache at once, which is 32,768 tokens.)",
+      .costs = R"(Pages that were touched count as the process's memory, although the kernel may take them back. If
+somebody makes the file shorter meanwhile, the process is killed. On a disk in the network a fault can take as long as the
+network does.)",
+      .no_help = R"(Where each page is touched once, as in a walk through the text from start to end, there is one fault
+for every few sequences. Then it saves little. Neither way helps where the file is not in the page cache: both wait for
+the disk. `--cold-cache` shows that.)",
+      .pytorch = R"(data = np.memmap("train.bin", dtype=np.uint16, mode="r")
+x = torch.stack([torch.from_numpy(data[i:i+T].astype(np.int64)) for i in places]))",
+      .proven = R"(The token file stands among the process's mappings (`/proc/self/smaps`), and the kernel counts no
+bytes read by calls while a step has its batch made. With every other way the file must not be mapped.)",
+      .alone = R"(ladder ablate --ladder data-pipeline-cpu --mode factorial --factors mapped_file)"};
+}
+
+Text text_of_preloaded() {
+  return {
+      .mechanism = R"(Before the first step all token numbers are read into one array. A sequence is then a part of that
+array: its address and T + 1. Everything else stays: for each sequence a tensor is made, its 2-byte numbers become 8-byte
+ones, and the 64 tensors are stacked into one.)",
+      .faster = R"(Neither calls nor faults are left in a step, and never a disk. The time of a batch no longer depends
+on what the page cache holds, or on what other programs do to it.)",
+      .costs = R"(Memory: 2 bytes for each token, in every process. Starting takes longer, since all of the file is read
+first.)",
+      .no_help = R"(Where the file is in the page cache anyway: then a mapped file is memory, too, and only its faults
+are saved. Where the text is larger than the memory it cannot be done.)",
+      .pytorch = R"(data = torch.from_numpy(np.fromfile("train.bin", dtype=np.uint16).astype(np.int64))
+x = torch.stack([data[i:i+T] for i in places]))",
+      .proven = R"(While a step has its batch made, the kernel counts no bytes read by calls, the token file is not
+mapped, and the tokenizer makes nothing. The loader copies each sequence by itself, and ATen stacks them, twice in each
+micro-step.)",
+      .alone = R"(ladder ablate --ladder data-pipeline-cpu --mode factorial --factors preloaded)"};
+}
+
+Text text_of_gather() {
+  return {
+      .mechanism = R"(A loop over the sequences makes 64 tensors, converts each, takes two parts of it, and stacks the
+parts: hundreds of operations for 66 KB. Here the sequences of a batch follow one another in the text. So its inputs are
+one run of B x T numbers, and its targets the run one number further on:
+
+    tokens     17  4  9 22  8  3 11 ...
+    inputs     17  4  9
+               22  8  3
+    targets     4  9 22
+                8  3 11
+
+Two loops copy them into the batch and make 8 bytes of 2, many numbers in one instruction. Sequences from random places
+would need a gather with a table of places, which this loader does not have.
+
+On a GPU the batch is written into pinned memory. The GPU fetches it from there by itself, while the host goes on.
+From other memory the driver first copies it into pinned memory of its own.)",
+      .faster = R"(An operation of PyTorch's takes time however few numbers it works on: it is looked up, its types are
+checked, and memory is allocated for its result. A loop over the sequences pays that several times for
+each. Two loops over numbers pay nothing of it.)",
+      .costs = R"(Nothing in memory. On a GPU pinned memory cannot be given to other programs, so only some buffers are
+made.)",
+      .no_help =
+          R"(Where the step is much longer than the loop over its sequences. In Python an operation
+costs more than in compiled code, so there the loop weighs more than here.)",
+      .pytorch = R"(at = places[:, None] + torch.arange(T + 1)    # (B, T + 1)
+batch = data[at].pin_memory(); x, y = batch[:, :-1], batch[:, 1:])",
+      .proven = R"(While a step has its batch made, the loader makes two copies in each micro-step, whatever B is, and
+ATen stacks nothing. No bytes are read by calls, and no file is mapped.)",
+      .alone = R"(ladder ablate --ladder data-pipeline-cpu --mode factorial --factors gather)"};
+}
+
+Text text_of_prefetch() {
+  return {
+      .mechanism = R"(Two buffers take turns. While a step works on one of them, a thread fills the other with the next
+batch. When the next step asks, the thread hands its buffer over, and begins with the one that has become free.
+
+    step       | batch 1    | batch 2    | batch 3
+    thread     | makes 2    | makes 3    | makes 4)",
+      .faster =
+          R"(The time of a batch and that of a step no longer add up: the longer of the two counts. What is left of
+the batch in a step is a lock and a pointer.)",
+      .costs = R"(A second buffer, and a thread, which takes a core from the step for as long as it works. Where a step
+uses all cores, as on a CPU, it is not free. An error of the thread is told when its batch is asked for.)",
+      .no_help =
+          R"(Where batches are made in microseconds, as by one gather: there is nothing to hide. On a GPU the host
+does not wait for the device in any case, so batches are already made while it computes.)",
+      .pytorch = R"(loader = DataLoader(dataset, batch_size=64, num_workers=1, prefetch_factor=2, pin_memory=True))",
+      .proven = R"(Each batch carries the number of the thread that made it, which must not be the step's. It must
+have begun each of them before the step asked for it.)",
+      .alone = R"(ladder ablate --ladder data-pipeline-cpu --mode factorial --factors prefetch)"};
+}
+
+std::vector<Claim> claims_of_token_file() {
+  return {
+      {.claim = "text tokenized once, into a file: about 2x over tokenizing in the loop",
+       .source = sources::notes,
+       .note = "No command here measures it: there the tokenizer ran in Python, here it is compiled.",
+       .command = ""},
+      {.claim = "12 GB of text become 5.6 GB of token numbers",
+       .source = sources::notes,
+       .device = Device::cpu,
+       .note = "It prints both sizes of a text: Shakespeare's plays shrink to 0.62 of their size; the claim is 0.47.",
+       .command = "ladder tokenize --data book.txt --out book.bin"},
+      {.claim = "token numbers stored as int16",
+       .source = sources::notes,
+       .wrong = "int16 ends at 32,767, and GPT-2 has 50,257 tokens. uint16 holds them, up to 65,535."}};
+}
+
+std::vector<Claim> claims_of_mapped_file() {
+  return {{.claim = "all of the English Wikipedia mapped: 9 MB of memory",
+           .source = {"Hugging Face's datasets 1.12, about Arrow", "https://huggingface.co/docs/datasets/about_arrow"},
+           .device = Device::cpu,
+           .note = "It is what opening takes. Pages that steps touch come on top of it.",
+           .command = "ladder ablate --ladder data-pipeline-cpu --repeat-to 2GB"}};
+}
+
+std::vector<Claim> claims_of_preloaded() {
+  return {{.claim = "the whole file in memory, instead of mapped: about 2x to 3x",
+           .source = sources::notes,
+           .note = "No command here measures it: it is of windows at random places, and this loader walks through the "
+                   "text from start to end.",
+           .command = ""}};
+}
+
+std::vector<Claim> claims_of_gather() {
+  const char* note = "There a Python loop took windows from random places; here they follow one another.";
+  const char* command = "make micro ARGS=--benchmark_filter=batch_";
+  return {{.claim = "64 windows in one gather instead of a loop: 4.8 -> 0.05 ms per batch",
+           .source = sources::notes,
+           .about = Claim::About::batch,
+           .least = 90,
+           .most = 100,
+           .device = Device::cpu,
+           .note = note,
+           .command = command},
+          {.claim = "60x to 120x per batch, from 16 to 128 windows",
+           .source = sources::notes,
+           .about = Claim::About::batch,
+           .least = 60,
+           .most = 120,
+           .device = Device::cpu,
+           .note = note,
+           .command = command},
+          {.claim = "about 1.2x per step",
+           .source = sources::notes,
+           .about = Claim::About::step,
+           .least = 1.2,
+           .most = 1.2,
+           .note = note}};
+}
+
+std::vector<Claim> claims_of_prefetch() {
+  return {{.claim = "1137 -> 1191 steps in 600 s, by a thread that makes the next pinned batch",
+           .source = {"openai/parameter-golf, pull request 591; a small GPT, one GPU",
+                      "https://github.com/openai/parameter-golf/pull/591"},
+           .about = Claim::About::step,
+           .least = 1.04,
+           .most = 1.06}};
+}
+
+}  // namespace
+
+}  // namespace ablations

@@ -1,0 +1,71 @@
+// What operations of our own share: number types, sums over rows by several threads, and how observers find them.
+#pragma once
+
+#include "ablations/techniques/cpu/kernels.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <ATen/SequenceNumber.h>
+#include <ATen/autocast_mode.h>
+#include <ATen/record_function.h>
+
+#include <cstdint>
+
+namespace model {
+
+// Logits that exist at once in the fused head and loss. Each further chunk reads and writes the embedding's gradient
+// once more, which for GPT-2 124M is 154 MB.
+constexpr int64_t head_loss_chunk_bytes = int64_t{128} << 20;
+// On a GPU: fewer chunks, so that the embedding's gradient is not what takes the time.
+constexpr int64_t cuda_head_loss_chunk_bytes = int64_t{1} << 30;
+
+// Rows that one thread does at least.
+constexpr int64_t rows_at_once = 8;
+
+inline cpu::Number number_of(at::ScalarType type) {
+  TORCH_CHECK(type == at::kFloat || type == at::kBFloat16,
+              "the fused operations of a CPU know float32 and bfloat16, not ", at::toString(type));
+  return type == at::kFloat ? cpu::Number::f32 : cpu::Number::bf16;
+}
+inline cpu::Number number_of(const at::Tensor& x) { return number_of(x.scalar_type()); }
+
+// What a matrix product would read `x` as: autocast's type, else its own.
+inline at::ScalarType product_type(const at::Tensor& x) {
+  const at::DeviceType device = x.device().type();
+  return at::autocast::is_autocast_enabled(device) ? at::autocast::get_autocast_dtype(device) : x.scalar_type();
+}
+
+// The weight as a matrix product would read it, through autocast's cache.
+inline at::Tensor product_copy(const at::Tensor& weight, at::ScalarType type) {
+  return at::autocast::cached_cast(type, weight, weight.device().type());
+}
+
+// `size` sums of float32 for each thread, added up in the threads' order, so that the same number of threads gives the
+// same result.
+class ThreadSums {
+ public:
+  ThreadSums(int64_t size, const at::Tensor& like)
+      : sums_(at::zeros({at::get_num_threads(), size}, like.options().requires_grad(false).dtype(at::kFloat))) {}
+  [[nodiscard]] float* of_this_thread() const {
+    return sums_.mutable_data_ptr<float>() + at::get_thread_num() * sums_.size(1);
+  }
+  [[nodiscard]] at::Tensor total() const { return sums_.sum(0); }
+
+ private:
+  at::Tensor sums_;
+};
+
+// While it lives, observers see an operation of this name. A dispatched operation would tell them the sequence number
+// by which its backward node is found; this does. A loop of our own needs one in a backward pass, too: on a CPU a trace
+// takes for idle time what observers do not see.
+class Node {
+ public:
+  explicit Node(const char* name) : guard_(at::RecordScope::FUNCTION) {
+    if (guard_.isActive()) guard_.before(name, static_cast<int64_t>(at::sequence_number::peek()));
+  }
+
+ private:
+  at::RecordFunction guard_;
+};
+
+}  // namespace model

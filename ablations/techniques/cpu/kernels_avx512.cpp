@@ -1,0 +1,2 @@
+#define KERNELS avx512_kernels
+#include "ablations/techniques/cpu/kernels.inc.h"

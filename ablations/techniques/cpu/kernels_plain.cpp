@@ -1,0 +1,2 @@
+#define KERNELS plain_kernels
+#include "ablations/techniques/cpu/kernels.inc.h"

@@ -1,0 +1,155 @@
+// How the loss and the gradient of the logits are computed.
+#include "ablations/techniques/technique.h"
+
+#include "ablations/techniques/fused.h"
+#include "text/figures.h"
+
+#include <fmt/format.h>
+
+namespace ablations {
+
+using namespace model;
+
+namespace {
+
+Text cross_entropy_text();
+Text fused_text();
+std::vector<Claim> fused_claims();
+std::vector<Claim> cross_entropy_claims();
+
+Proof prove_loss(const Recipe& recipe, const RunFacts& facts) {
+  const Counts& nodes = facts.observations.backward_nodes;
+  const int64_t aten = count(nodes, "NllLossBackward0"), in_place = nodes_of(nodes, "InPlaceCrossEntropy"),
+                fused = nodes_of(nodes, "FusedHeadLoss");
+  std::string observed = fmt::format("{} of ATen's loss, {} of the one in place", number_of(aten, "node"), in_place);
+  if (fused > 0 || recipe.cross_entropy == CrossEntropy::fused) observed += fmt::format(", {} of the fused one", fused);
+  const bool right = (aten > 0) == (recipe.cross_entropy == CrossEntropy::aten) &&
+                     (in_place > 0) == (recipe.cross_entropy == CrossEntropy::in_place) &&
+                     (fused > 0) == (recipe.cross_entropy == CrossEntropy::fused);
+  switch (recipe.cross_entropy) {
+    case CrossEntropy::aten:
+      return {"cross_entropy", right, "ATen's nodes only", observed};
+    case CrossEntropy::in_place:
+      return {"cross_entropy", right, "nodes of the loss in place only", observed};
+    case CrossEntropy::fused:
+      break;
+  }
+  return {"cross_entropy", right, "nodes of the fused loss only", observed};
+}
+
+}  // namespace
+
+Technique cross_entropy() {
+  return {
+      .field = "cross_entropy",
+      .optimizations =
+          {{.name = "in_place_loss",
+            .title = "in-place loss",
+            .summary = "The gradient of the loss is written over the log-probabilities of the forward pass, number by "
+                       "number. PyTorch's own steps lead there by further matrices of B x T x V numbers, in float32 "
+                       "under autocast.",
+            .edit = [](Recipe& r, const harness::Machine&) { r.cross_entropy = CrossEntropy::in_place; },
+            .text = cross_entropy_text(),
+            .claims = cross_entropy_claims(),
+            .micro_below = "cross_entropy",
+            .micro = "cross_entropy_in_place"},
+           {.name = "fused_loss",
+            .title = "fused head + loss",
+            .summary = "The last matrix product and the loss are one operation, which does some rows at a time: their "
+                       "logits become their own gradient, and the products that need it follow at once. The matrix of "
+                       "all logits never exists.",
+            .edit = [](Recipe& r, const harness::Machine&) { r.cross_entropy = CrossEntropy::fused; },
+            .text = fused_text(),
+            .claims = fused_claims()}},
+      .obstacle = [](const Recipe& recipe, const harness::Machine& machine) -> std::string {
+        return recipe.cross_entropy == CrossEntropy::fused ? fused_obstacle(recipe, machine) : "";
+      },
+      .prove = prove_loss,
+  };
+}
+
+// ---- In words
+
+namespace {
+
+Text cross_entropy_text() {
+  return {
+      .mechanism = R"(The loss is the mean of -log p[target] over N tokens, where p is the softmax of the logits. Its
+gradient by the logits is (p - 1) / N at the target and p / N elsewhere. So each number of the gradient follows from the
+log-probability in the same place, and can be written over it. With N = 1, three words, and the first as target:
+
+    logits         2.000    1.000    0.000
+    log p         -0.408   -1.408   -2.408    what the forward pass keeps
+    gradient      -0.335    0.245    0.090    exp of that, minus 1 at the target
+
+PyTorch's own steps get there by more matrices of B x T x V numbers. Under autocast on a GPU they convert the
+log-probabilities to float32, write a float32 matrix of zeros with one entry in each row, convert that to 16 bits, and
+make the gradient from it. At B=16, T=1024 and V=50,304 such a matrix has 824 million numbers: 1.6 GB in 16 bits, 3.3 GB
+in float32.)",
+      .faster = R"(The loss does little arithmetic, so its time is the traffic of these matrices. Fewer of them are
+written and read.)",
+      .costs = R"(Memory falls by the matrices that are not made. The gradient takes the place of what the backward pass
+needs, so that the backward pass can be made only once. The entries of the targets are computed from float32 copies of
+their log-probabilities, and may be rounded differently.)",
+      .no_help = R"(Where B x T x V is small beside the model: a small vocabulary, or few tokens in a step. It makes no
+difference to the matrix product before it.)",
+      .pytorch = R"(loss = F.cross_entropy(logits.view(-1, V), targets.view(-1))    # what it takes the place of
+# PyTorch has no switch for it; libraries of fused losses, such as Liger Kernel, do the same)",
+      .proven = R"(Autograd's graph of a step has nodes of this loss, and none of PyTorch's `nll_loss`.)"};
+}
+
+Text fused_text() {
+  return {
+      .mechanism = R"(The loss of a token needs its 50,257 logits, and so does their gradient, but no other token's. So
+the last product is made for some rows only, the loss is taken of them, each logit gives way to its gradient, and the two
+products that need it are made before the next rows:
+
+    logits = x wte^T                             some rows
+    loss   = log(sum(exp(logits))) - logits[target]
+    logits = (softmax(logits) - [target]) / N     in place, one more pass over rows that are in the cache
+    dx = logits wte,  dwte += logits^T x
+
+Padding columns of the embedding are left out of the sum and get the gradient 0.)",
+      .faster = R"(PyTorch reads and writes the matrix of logits several times, under autocast on a CPU in float32. Here
+each row is read two or three times while it is in the cache, for its maximum, its sum and its gradient, and written
+once.)",
+      .costs = R"(The backward pass is made in the forward pass, which therefore cannot be had alone for less. It can be
+made only once. Memory falls: at B=4, T=256 and V=50,304 the float32 logits and their gradient are 412 MB, and a chunk of
+them in bfloat16 is 103 MB. A chunk has 128 MiB at most, on a GPU 1 GiB.)",
+      .no_help = R"(Where B x T x V is small beside the model. Where the logits are wanted: to sample, or to look at
+them.)",
+      .pytorch =
+          R"(loss = F.cross_entropy(F.linear(x, wte).flatten(0, 1), targets.flatten())    # what it takes the place of
+# PyTorch has no switch for it; Liger Kernel's LigerFusedLinearCrossEntropyLoss does the same)",
+      .proven = R"(Autograd's graph of a step has one node of this operation for each micro-step, and none of PyTorch's
+`nll_loss`.)"};
+}
+
+std::vector<Claim> cross_entropy_claims() {
+  return {{.claim = "loss and gradient in one kernel, in place over the logits: 6 -> 3.7 ms",
+           .source = sources::llm_c,
+           .note = "One kernel there, several operations of ATen here.",
+           .command = "ladder profile --diff in_place_loss --ladder gpt2"}};
+}
+
+std::vector<Claim> fused_claims() {
+  const ClaimSource liger{"the README of Liger Kernel; LLaMA 3-8B, B=8, bf16, 8 A100s",
+                          "https://github.com/linkedin/Liger-Kernel"};
+  const char* note = "With all of its kernels, of which the fused head and loss is one.";
+  return {{.claim = "20 % more tokens per second",
+           .source = liger,
+           .about = Claim::About::step,
+           .least = 1.2,
+           .most = 1.2,
+           .note = note},
+          {.claim = "60 % less memory for training",
+           .source = liger,
+           .about = Claim::About::peak,
+           .least = 2.5,
+           .most = 2.5,
+           .note = note}};
+}
+
+}  // namespace
+
+}  // namespace ablations

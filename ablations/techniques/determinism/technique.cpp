@@ -1,0 +1,97 @@
+// Whether every run of a recipe computes the same losses to the bit.
+#include "ablations/techniques/technique.h"
+
+#include "model/precision.h"
+#include "model/trainer.h"
+
+#include <ATen/Context.h>
+#include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+namespace ablations {
+
+using namespace model;
+
+namespace {
+
+Text determinism_text();
+
+// The switches as ATen has them, and what it does with an operation whose result may depend on the order of threads:
+// put_ with a repeated index.
+void observe_determinism(Trainer& trainer, Observations& seen) {
+  const at::Context& context = at::globalContext();
+  auto& found = seen.determinism;
+  try {
+    const at::NoGradGuard no_grad;
+    const auto on_device = at::TensorOptions().device(device_type(trainer.recipe().device));
+    at::zeros({2}, on_device).put_(at::zeros({2}, on_device.dtype(at::kLong)), at::ones({2}, on_device));
+    found.refuses = false;
+  } catch (const c10::Error& error) {
+    found.refuses = std::string(error.what_without_backtrace()).find("deterministic") != std::string::npos;
+    if (!found.refuses) throw;
+  }
+  found.algorithms = context.deterministicAlgorithms() && !context.deterministicAlgorithmsWarnOnly();
+  found.cudnn_deterministic = context.deterministicCuDNN();
+  found.cudnn_benchmark = context.benchmarkCuDNN();
+  if (const char* workspace = std::getenv("CUBLAS_WORKSPACE_CONFIG")) found.cublas_workspace = workspace;
+}
+
+Proof prove_determinism(const Recipe& recipe, const RunFacts& facts) {
+  const auto& seen = facts.observations.determinism;
+  const bool on_cuda = recipe.device == Device::cuda;
+  std::string observed = fmt::format("ATen's deterministic algorithms are {}; an operation that has none {}",
+                                     seen.algorithms ? "on" : "off", seen.refuses ? "is refused" : "runs");
+  if (!recipe.deterministic) {
+    return {"deterministic", !seen.algorithms && !seen.refuses,
+            "ATen's deterministic algorithms are off; an operation that has none runs", observed};
+  }
+  const bool cudnn = seen.cudnn_deterministic && !seen.cudnn_benchmark;
+  const std::string workspace = seen.cublas_workspace.value_or("not set");
+  observed += fmt::format("; cuDNN {}", cudnn ? "deterministic, without trying out" : "free to choose");
+  if (on_cuda) observed += fmt::format("; CUBLAS_WORKSPACE_CONFIG {}", workspace);
+  return {"deterministic",
+          seen.algorithms && seen.refuses && cudnn && (!on_cuda || is_deterministic_workspace(workspace)),
+          fmt::format("ATen's deterministic algorithms are on; an operation that has none is refused; cuDNN "
+                      "deterministic, without trying out{}",
+                      on_cuda ? "; CUBLAS_WORKSPACE_CONFIG :4096:8 or :16:8" : ""),
+          observed};
+}
+
+}  // namespace
+
+Technique determinism() {
+  return {
+      .field = "deterministic", .text = determinism_text(), .observe = observe_determinism, .prove = prove_determinism};
+}
+
+// ---- In words
+
+namespace {
+
+Text determinism_text() {
+  return {
+      .mechanism = R"(A sum of rounded numbers depends on its order: 0.1 + 0.2 + 0.3 is 0.6000000000000001 from the left
+and 0.6 from the right. A GPU adds up in the order in which its threads arrive, if a kernel lets it, and cuBLAS and
+cuDNN may choose another kernel the next time. With `--deterministic` ATen takes an operation whose order is fixed, or refuses
+what it has none for; cuDNN tries nothing out; cuBLAS gets a workspace of fixed size.)",
+      .faster = "",
+      .costs =
+          R"(Time, where the fixed order is a slower kernel. cuDNN's attention has no deterministic backward pass, so
+`flash` takes FlashAttention.)",
+      .no_help =
+          R"(Across devices, numbers of threads or versions of PyTorch: losses are the same to the bit on the same
+machine with the same program only. On a CPU with several threads: libraries may add in the order in which these are
+done, so that losses can differ in the last digit. With `--threads 1` they never do.)",
+      .pytorch = R"(torch.use_deterministic_algorithms(True)
+os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"    # before the first matrix product)",
+      .proven = R"(The switches are read back, and an operation that has no deterministic way must be refused (`put_`
+with the same place twice).)",
+      .alone = R"(ladder run --rung start --deterministic --threads 1 --out first.json
+ladder run --from first.json)"};
+}
+
+}  // namespace
+
+}  // namespace ablations

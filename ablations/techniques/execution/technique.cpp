@@ -1,0 +1,107 @@
+// How a step's operations reach the device: one by one, or as a captured graph.
+#include "ablations/techniques/technique.h"
+
+#include "ablations/techniques/calls.h"
+#include "text/figures.h"
+
+#include <fmt/format.h>
+
+namespace ablations {
+
+using namespace model;
+
+namespace {
+
+Text execution_text();
+std::vector<Claim> execution_claims();
+
+Proof prove_execution(const Recipe& recipe, const RunFacts& facts) {
+  const Observations& seen = facts.observations;
+  const int64_t of_model = count(seen.operations, "forward") + count(seen.operations, "backward");
+  std::string observed = fmt::format("{} dispatched in a step, {} of them in forward and backward",
+                                     number_of(count(seen.operations, "total"), "operation"), of_model);
+  const bool eager = recipe.execution == Execution::eager;
+  std::string expected = eager ? "forward and backward are dispatched operation by operation"
+                               : "a step dispatches nothing of forward and backward";
+  bool launches_fit = true;  // stays true if launches were not counted
+  if (const StepCalls* calls = counted_calls(seen)) {
+    const int64_t kernels = calls->kernel_launches.value_or(0), graphs = calls->graph_launches.value_or(0);
+    launches_fit = eager ? graphs == 0 && kernels > 0 : graphs == 1 && kernels == 0;
+    expected += eager ? "; no graph is launched" : "; it is one graph launch and no other kernel launch";
+    observed += fmt::format("; {} kernel {}, {} graph {}", kernels, kernels == 1 ? "launch" : "launches", graphs,
+                            graphs == 1 ? "launch" : "launches");
+    if (!launches_fit) {
+      const harness::CudaCalls named = by_name(*calls);
+      auto launches = named.kernel_launches();
+      launches.merge(named.graph_launches());
+      // If no call is known as a launch, the launch must be among the other calls.
+      observed += launches.empty() ? "; calls: " + in_words(named.calls) : ": " + in_words(launches);
+    }
+  } else if (recipe.device == Device::cuda && seen.cuda_calls) {
+    observed += "; launches were not counted: " + seen.cuda_calls->unavailable.value_or("");
+  }
+  return {"execution", (of_model > 0) == eager && launches_fit, expected, observed};
+}
+
+}  // namespace
+
+Technique execution() {
+  return {
+      .field = "execution",
+      .optimizations = {{.name = "graph",
+                         .title = "graph capture",
+                         .summary = "The whole step is recorded once as a CUDA graph and replayed with a single "
+                                    "launch; its kernels stay the same. It gains at small batches, where the host "
+                                    "takes longer to launch a step's kernels than the GPU to run them; most of "
+                                    "torch.compile's gain comes from fused kernels, not from fewer launches.",
+                         .needs = {"gpu"},
+                         .edit = [](Recipe& r, const harness::Machine&) { r.execution = Execution::graph; },
+                         .text = execution_text(),
+                         .claims = execution_claims()}},
+      .obstacle = [](const Recipe& recipe, const harness::Machine&) -> std::string {
+        const bool impossible = recipe.execution == Execution::graph && recipe.device == Device::cpu;
+        return impossible ? "execution graph needs device cuda" : "";
+      },
+      .prove = prove_execution,
+  };
+}
+
+// ---- In words
+
+namespace {
+
+Text execution_text() {
+  return {
+      .mechanism = R"(In each step PyTorch walks through the model, chooses a kernel for each operation and launches it:
+over a thousand launches in a step of GPT-2 124M. A CUDA graph is a recording of them, with kernels, arguments and
+order. The first three steps run as usual, the fourth is recorded, and from then on a step is one launch of the whole
+graph.
+
+A recording works on fixed addresses. So a step's tokens are copied into the same tensor each time, its learning rate is
+read from a table on the GPU, and its loss is written into a list there. The kernels stay the same ones.)",
+      .faster = R"(The processor needs some microseconds for each operation, its launch included. At a thousand
+operations that is several milliseconds, in which a small step could have been computed. One launch takes the place of
+all of them, and the GPU finds the next kernel without waiting for the processor.)",
+      .costs =
+          R"(Memory: the graph keeps a pool of its own, and nothing else gets what is in it. Shapes must be the same
+in every step, and the processor can neither look at a value within a step nor decide by it. The fourth step takes
+longer, since it records.)",
+      .no_help = R"(Where the GPU is busy all the time, because its kernels take longer than their launches: for GPT-2
+124M at B=16, T=1024 on an H200 it is worth 1.01x. `ladder ablate --sweep batch=1,4,16 --rung bf16 --rung graph` shows where
+it ends. It also does not fuse kernels, which is where torch.compile gains most.)",
+      .pytorch = R"(graph = torch.cuda.CUDAGraph()
+with torch.cuda.graph(graph): loss = step()    # after some steps on a stream of its own; then graph.replay())",
+      .proven = R"(PyTorch dispatches no operation of the forward and backward pass in a step. CUPTI counts one graph
+launch in it, and no other launch of a kernel.)"};
+}
+
+std::vector<Claim> execution_claims() {
+  return {{.claim = "a launch takes 5 to 20 us",
+           .source = sources::notes,
+           .note = "It shows each launch, and for how long the GPU waited for the host.",
+           .command = "ladder profile --trace --ladder gpt2 --rung bf16 -B 1"}};
+}
+
+}  // namespace
+
+}  // namespace ablations

@@ -1,0 +1,194 @@
+// In what precision matrix products of float32 tensors are made.
+#include "ablations/techniques/technique.h"
+
+#include "ablations/techniques/fingerprint.h"
+#include "model/trainer.h"
+
+#include <ATen/Context.h>
+#include <fmt/format.h>
+
+namespace ablations {
+
+using harness::Machine;
+using namespace model;
+
+namespace {
+
+Text text_of_onednn();
+Text text_of_tf32();
+std::vector<Claim> claims_of_tf32();
+
+// ATen uses oneDNN for float32 products only if oneDNN has kernels for bfloat16 (dnnl's avx512_core or avx2_vnni_2);
+// otherwise MKL makes them, whatever the precision is.
+std::string onednn_is_pointless(const Recipe& recipe, const Machine& machine) {
+  if (recipe.device != Device::cpu) return "an optimization of steps on the CPU";
+  if (machine.cpu.has("avx512f") || machine.cpu.has("avx_ne_convert")) return "";
+  return "this CPU has neither avx512f nor avx_ne_convert, so ATen leaves float32 products to MKL";
+}
+
+std::string matmul_precision_obstacle(const Recipe& recipe, const Machine& machine) {
+  if (recipe.device == Device::cpu) return "";
+  if (recipe.matmul_precision == MatmulPrecision::medium) {
+    return "matmul_precision medium is the CPU's; device cuda has highest and high";
+  }
+  if (recipe.matmul_precision == MatmulPrecision::high && machine.gpu->compute_capability < 80) {
+    return fmt::format("matmul_precision high (TF32) needs compute capability 8.0, {} has {:.1f}", machine.gpu->name,
+                       machine.gpu->compute_capability / 10.0);
+  }
+  return "";
+}
+
+// TF32 rounds between float32 and bfloat16, so its limit is between theirs.
+double matmul_precision_tolerance(const Recipe& recipe) {
+  switch (recipe.matmul_precision) {
+    case MatmulPrecision::highest:
+      return 1e-3;
+    case MatmulPrecision::high:
+      return 5e-3;
+    case MatmulPrecision::medium:
+      return 1e-2;  // oneDNN may take bfloat16
+  }
+  return 0;
+}
+
+void observe_matmul_precision(Trainer& trainer, Observations& seen) {
+  const at::Float32MatmulPrecision aten = at::globalContext().float32MatmulPrecision();
+  seen.matmul_precision.aten = aten == at::Float32MatmulPrecision::HIGHEST ? "highest"
+                               : aten == at::Float32MatmulPrecision::HIGH  ? "high"
+                                                                           : "medium";
+  const bool on_cuda = trainer.recipe().device == Device::cuda;
+  seen.matmul_precision.backend = at::precision2str(at::globalContext().float32Precision(
+      on_cuda ? at::Float32Backend::CUDA : at::Float32Backend::MKLDNN, at::Float32Op::MATMUL));
+  seen.fingerprint.float32 = fingerprint(trainer.recipe(), /*with_autocast=*/false);
+}
+
+Proof prove_precision(const Recipe& recipe, const RunFacts& facts) {
+  const Observations& seen = facts.observations;
+  const std::string& read_back = seen.matmul_precision.aten;
+  const std::string& precision = seen.fingerprint.float32.precision;
+  const bool on_cuda = recipe.device == Device::cuda;
+  const std::string observed =
+      fmt::format("ATen says {}{}; float32 product: {}", read_back,
+                  on_cuda ? ", cuBLAS " + seen.matmul_precision.backend : "", in_words(seen.fingerprint.float32));
+  switch (recipe.matmul_precision) {
+    case MatmulPrecision::highest:
+      return {"matmul_precision",
+              read_back == "highest" && precision == "float32" && (!on_cuda || seen.matmul_precision.backend == "ieee"),
+              on_cuda ? "ATen says highest, cuBLAS ieee; a float32 product has float32's error"
+                      : "ATen says highest; a float32 product has float32's error",
+              observed};
+    case MatmulPrecision::high:
+      return {"matmul_precision",
+              read_back == "high" && seen.matmul_precision.backend == "tf32" && precision == "tf32 or float16",
+              "ATen says high, the backend tf32; a float32 product has TF32's error", observed};
+    case MatmulPrecision::medium:
+      return {"matmul_precision",
+              read_back == "medium" && seen.fingerprint.float32.kernel.value_or("").starts_with("onednn matmul"),
+              "ATen says medium; a float32 product is oneDNN's (its error tells in which precision)", observed};
+  }
+  return {"matmul_precision", false, "", observed};
+}
+
+std::string onednn_title(const Observations& seen) {
+  const std::string& precision = seen.fingerprint.float32.precision;
+  return precision.empty() ? "" : fmt::format("oneDNN {} products", precision);
+}
+
+}  // namespace
+
+Technique matmul_precision() {
+  return {
+      .field = "matmul_precision",
+      .optimizations =
+          {{.name = "onednn",
+            .title = "oneDNN products",
+            .summary = "Matrix products of float32 tensors go to oneDNN instead of MKL (ATen's matmul precision "
+                       "\"medium\"). Whether they stay float32 or become bfloat16 is the CPU's affair: the "
+                       "fingerprint tells.",
+            .excludes = {"tf32"},
+            .edit = [](Recipe& r, const Machine&) { r.matmul_precision = MatmulPrecision::medium; },
+            .pointless = onednn_is_pointless,
+            .title_seen = onednn_title,
+            .text = text_of_onednn()},
+           {.name = "tf32",
+            .title = "TF32",
+            .summary = "Matrix products of float32 tensors run on tensor cores, which read 10 bits of the mantissa "
+                       "and add up in float32. Nothing else changes type.",
+            .needs = {"gpu"},
+            .excludes = {"onednn"},
+            .edit = [](Recipe& r, const Machine&) { r.matmul_precision = MatmulPrecision::high; },
+            .text = text_of_tf32(),
+            .claims = claims_of_tf32()}},
+      .obstacle = matmul_precision_obstacle,
+      .tolerance = matmul_precision_tolerance,
+      .observe = observe_matmul_precision,
+      .prove = prove_precision,
+  };
+}
+
+// ---- In words
+
+namespace {
+
+Text text_of_onednn() {
+  return {
+      .mechanism = R"(PyTorch brings two libraries for float32 matrix products on a CPU, MKL and oneDNN. At the matmul
+precision "highest" ATen asks MKL. At "medium" it asks oneDNN, and allows it to round the factors to bfloat16. oneDNN
+takes bfloat16 where the CPU has AMX, and stays in float32 elsewhere. The error of a product of two 512 x 512 matrices
+tells which: about 4e-7 is float32, 3e-3 is bfloat16.)",
+      .faster = R"(oneDNN chooses its kernels by what the CPU can do, whoever made it. MKL has its best kernels for
+Intel's CPUs, so there is more to gain on others.)",
+      .costs =
+          R"(Where oneDNN takes bfloat16, each factor keeps 7 of its 23 mantissa bits. So the guard allows 0.01 nats,
+as it does for bf16 autocast. No memory.)",
+      .no_help = R"(Where MKL is the faster one for a step's shapes, as on the Intel machine in results/evidence. Under
+autocast, where no large float32 product is left. ATen asks oneDNN only where the CPU has avx512f or avx_ne_convert.)",
+      .pytorch = R"(torch.set_float32_matmul_precision("medium"))",
+      .proven = R"(The precision is read back from ATen. A float32 product is made while MKL and oneDNN log their calls:
+the call must be oneDNN's. The product's error against float64 says in which number type it was made, and the rung's
+title says so, too.)"};
+}
+
+Text text_of_tf32() {
+  return {
+      .mechanism = R"(A tensor core multiplies small matrices in one instruction. Of two float32 tensors it reads each
+number's sign, its 8 bits of exponent and 10 of its 23 bits of mantissa, multiplies, and adds up in float32. So 1/3 is
+read as 0.33325195. The tensors stay float32 in memory, 4 bytes a number. The exponent is float32's, so nothing
+overflows that did not before.)",
+      .faster =
+          R"(Tensor cores have more multipliers: NVIDIA's data sheet for the A100 gives 156 TFLOP/s in TF32 and 19.5
+in float32, eight times less. A step gains less than that. Its tensors are as large as before, and LayerNorm, softmax
+and the optimizer are no matrix products.)",
+      .costs =
+          R"(Accuracy: a product of normal matrices is off by 3e-4 to 8e-4 of its size, where float32 is off by less
+than 1e-6. No memory. It needs compute capability 8.0.)",
+      .no_help =
+          R"(Under autocast: the products are in 16 bits then, and a step has no float32 product left. Where memory
+or launches set the pace, as at small batches.)",
+      .pytorch = R"(torch.set_float32_matmul_precision("high")
+torch.backends.cuda.matmul.allow_tf32 = True    # the older way to say the same)",
+      .proven =
+          R"(The precision is read back from ATen, and what it tells cuBLAS. A float32 product of two 2,048 x 2,048
+matrices must have TF32's error, neither float32's nor bfloat16's.)"};
+}
+
+std::vector<Claim> claims_of_tf32() {
+  return {{.claim = "1000 -> 333 ms per step",
+           .source = sources::lecture,
+           .about = Claim::About::step,
+           .least = 1000.0 / 333,
+           .most = 1000.0 / 333},
+          {.claim = "8x: 156 TFLOP/s instead of 19.5",
+           .source = {"NVIDIA's data sheet of the A100",
+                      "https://www.nvidia.com/content/dam/en-zz/Solutions/Data-Center/a100/pdf/"
+                      "nvidia-a100-datasheet-us-nvidia-1758950-r4-web.pdf"},
+           .note = "Of products only: in the lecture a step became 3x as fast.",
+           .command = "ladder doctor --peaks"},
+          {.claim = "a mantissa truncated from 23 to 19 bits",
+           .source = sources::lecture_notes,
+           .wrong = "TF32 has 19 bits in all: 1 of sign, 8 of exponent and 10 of mantissa."}};
+}
+
+}  // namespace
+
+}  // namespace ablations

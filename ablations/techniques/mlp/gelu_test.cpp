@@ -1,0 +1,84 @@
+// GELU and its gradient against float64.
+#include "ablations/techniques/mlp/gelu.h"
+
+#include "tests/ablations/techniques/cuda/kernel_test.h"
+
+#include <numbers>
+
+namespace kernels_gelu_test {
+
+using namespace kernels;
+using namespace kernel_tests;
+
+template <class T>
+class Gelu : public testing::Test {};
+TYPED_TEST_SUITE(Gelu, Types);
+
+const double k = std::sqrt(2 / std::numbers::pi);
+
+double tanh_of(double x) { return std::tanh(k * (x + 0.044715 * x * x * x)); }
+
+std::vector<double> expected_forward(const std::vector<double>& x) {
+  std::vector<double> y;
+  for (const double value : x) y.push_back(0.5 * value * (1 + tanh_of(value)));
+  return y;
+}
+
+std::vector<double> expected_backward(const std::vector<double>& x, const std::vector<double>& upstream) {
+  std::vector<double> gradient;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double t = tanh_of(x[i]), slope = k * (1 + 3 * 0.044715 * x[i] * x[i]);
+    gradient.push_back(upstream[i] * (0.5 * (1 + t) + 0.5 * x[i] * (1 - t * t) * slope));
+  }
+  return gradient;
+}
+
+template <class T>
+Results both_passes(const Buffer<T>& x, const Buffer<T>& upstream, size_t shift = 0) {
+  const auto n = static_cast<int64_t>(x.size());
+  return in_both_orders([&] {
+    Buffer<T> y(x.size(), shift), gradient(x.size(), shift), x_in_place = x, upstream_in_place = upstream;
+    gelu_forward<T>(x.data(), y.data(), n, nullptr);
+    gelu_backward<T>(x.data(), upstream.data(), gradient.data(), n, nullptr);
+    gelu_forward<T>(x_in_place.data(), x_in_place.data(), n, nullptr);
+    gelu_backward<T>(x.data(), upstream_in_place.data(), upstream_in_place.data(), n, nullptr);
+    return Results{y.doubles(), gradient.doubles(), x_in_place.doubles(), upstream_in_place.doubles()};
+  });
+}
+
+TYPED_TEST(Gelu, IsThatOfFloat64) {
+  for (const size_t n : {1, 2, 7, 8, 9, 255, 1000, 2048, 4099}) {
+    for (const size_t shift : {0, 1}) {
+      SCOPED_TRACE(testing::Message() << n << " elements, shifted by " << shift);
+      const auto x = random<TypeParam>(n, 1, 2, 0, shift), upstream = random<TypeParam>(n, 2, 1, 0, shift);
+      const auto results = both_passes(x, upstream, shift);
+      EXPECT_LT(relative_error(results[0], expected_forward(x.doubles())), rounding<TypeParam>);
+      EXPECT_LT(relative_error(results[1], expected_backward(x.doubles(), upstream.doubles())), rounding<TypeParam>);
+      EXPECT_EQ(results[2], results[0]);
+      EXPECT_EQ(results[3], results[1]);
+    }
+  }
+}
+
+TYPED_TEST(Gelu, HugeValuesAreTheLimits) {
+  const double huge[] = {1e30, -1e30, 50, -50, 0};
+  Buffer<TypeParam> x(5);
+  for (size_t i = 0; i < 5; ++i) x[i] = from_float<TypeParam>(static_cast<float>(huge[i]));
+  const auto results = both_passes(x, filled<TypeParam>(5, 3));
+  EXPECT_EQ(results[0], (std::vector<double>{x.at(0), 0, x.at(2), 0, 0}));
+  const double slopes[] = {1, 0, 1, 0, 0.5};
+  for (size_t i = 0; i < 5; ++i) EXPECT_NEAR(results[1][i], 3 * slopes[i], 1e-30);
+}
+
+TYPED_TEST(Gelu, ANumberThatIsNoneStaysOne) {
+  auto x = random<TypeParam>(30, 1), upstream = random<TypeParam>(30, 2);
+  x[11] = upstream[12] = from_float<TypeParam>(NAN);
+  const auto results = both_passes(x, upstream);
+  EXPECT_TRUE(std::isnan(results[0][11]) && std::isnan(results[1][11]) && std::isnan(results[1][12]));
+  EXPECT_EQ(nans(results[0]), 1U);
+  EXPECT_EQ(nans(results[1]), 2U);
+}
+
+TYPED_TEST(Gelu, OfNothingLaunchesNothing) { (void)both_passes(Buffer<TypeParam>(0), Buffer<TypeParam>(0)); }
+
+}  // namespace kernels_gelu_test

@@ -1,0 +1,98 @@
+// How the two products of a block's MLP and the GELU between them are made.
+#include "ablations/techniques/technique.h"
+
+#include "ablations/techniques/fused.h"
+#include "text/figures.h"
+
+#include <fmt/format.h>
+
+namespace ablations {
+
+using namespace model;
+
+namespace {
+
+Text mlp_text();
+std::vector<Claim> mlp_claims();
+
+Proof prove_mlp(const Recipe& recipe, const RunFacts& facts) {
+  const Counts& nodes = facts.observations.backward_nodes;
+  const int64_t aten = count(nodes, "GeluBackward0"), fused = nodes_of(nodes, "FusedMlp");
+  const std::string observed = fmt::format("{} of ATen's GELU, {} of the fused MLP", number_of(aten, "node"), fused);
+  const int64_t wanted = facts.attentions;
+  if (recipe.mlp == Mlp::aten) {
+    return {"mlp", aten == wanted && fused == 0, fmt::format("{} nodes of ATen's GELU", wanted), observed};
+  }
+  return {"mlp", aten == 0 && fused == wanted, fmt::format("{} nodes of the fused MLP", wanted), observed};
+}
+
+}  // namespace
+
+Technique mlp() {
+  return {
+      .field = "mlp",
+      .optimizations =
+          {{.name = "fused_mlp",
+            .title = "fused MLP",
+            .summary = "Bias and GELU are one pass between the MLP's two matrix products, and so are their gradients. "
+                       "On a GPU the products make them where they write their results. On a CPU GELU's result is "
+                       "computed once more in the backward pass instead of being kept.",
+            .edit = [](Recipe& r, const harness::Machine&) { r.mlp = Mlp::fused; },
+            .text = mlp_text(),
+            .claims = mlp_claims()}},
+      .obstacle = [](const Recipe& recipe, const harness::Machine& machine) -> std::string {
+        return recipe.mlp == Mlp::fused ? fused_obstacle(recipe, machine) : "";
+      },
+      .prove = prove_mlp,
+  };
+}
+
+// ---- In words
+
+namespace {
+
+Text mlp_text() {
+  return {
+      .mechanism =
+          R"(The MLP of a block is a matrix product to 4C numbers a token, a bias, GELU, and a product back to C
+numbers. PyTorch adds the bias in the product's call, and GELU reads and writes all 4C numbers in a call of its own.
+Backward there are separate passes for GELU's gradient and for the bias's, a sum over all tokens. Passes over B x T x 4C
+numbers, between the products:
+
+                     separate    on a CPU    on a GPU
+    forward             2           2           1       GELU's argument is kept
+    backward            3           4           1       a CPU makes GELU again
+    bias gradient       1           -           -       summed in the same pass
+    kept for backward   2           1           2       GELU's argument, result
+
+On a GPU cuBLASLt does this at the end of the product that comes before, its epilogue. In the first step the program
+times it, and a plain product with kernels of its own after it, and takes what is faster for these sizes.)",
+      .faster = R"(The bias and its gradient cost no pass of their own. What is not kept need not be fetched from memory
+again. On a GPU the numbers are still in registers when GELU is computed of them.)",
+      .costs = R"(On a CPU GELU is computed twice, and the memory for activations falls by 4C numbers for each token and
+layer: for GPT-2 124M at B=4, T=256 in bfloat16 by 75 MB. A report's prediction counts its result's second way to memory,
+and not the pass for the bias's gradient, which an ideal product would not need: so on a CPU it predicts more traffic,
+not less. On a GPU the first step takes longer, because it times the
+products; which algorithm wins may differ from run to run, and the last digits of the losses with it.)",
+      .no_help =
+          R"(Where the products take nearly all of the time. On a GPU it does not help either where GELU in the
+epilogue slows the product down by as much as the separate pass takes.)",
+      .pytorch =
+          R"(x = F.linear(F.gelu(F.linear(x, w1, b1), approximate="tanh"), w2, b2)    # what it takes the place of
+model = torch.compile(model)    # what fuses bias and GELU in PyTorch)",
+      .proven = R"(Autograd's graph of a step has one node of the fused operation for each layer, and none of PyTorch's
+GELU.)"};
+}
+
+std::vector<Claim> mlp_claims() {
+  return {{.claim = "GELU and its gradient in the epilogue of the products: 0 to 1 % of a step",
+           .source = sources::llm_c,
+           .about = Claim::About::step,
+           .least = 1,
+           .most = 1.01,
+           .note = "By cuBLASLt, as here on a GPU."}};
+}
+
+}  // namespace
+
+}  // namespace ablations

@@ -1,0 +1,49 @@
+// Residual addition and LayerNorm in one pass, forward and backward. Every tensor of the residual stream is read by one
+// such call, so the gradient that comes down the stream is added in its backward pass, too.
+#pragma once
+
+#include "ablations/techniques/cuda/types.h"
+
+#include <cstdint>
+
+namespace kernels {
+
+// T: the stream's type; B: that of its branches, which read the normalized rows and make what is added; W: the
+// weights'. (float, float, float), (float, bf16, float), (bf16, bf16, float), (bf16, bf16, bf16).
+template <class T, class B, class W>
+struct AddNormForward {
+  const T* x;       // (N, C)
+  const B* y;       // (N, C); null where there is nothing to add
+  const W* weight;  // (C)
+  const W* bias;    // (C)
+  T* sum;           // (N, C), x + y; not written where y is null
+  B* normalized;    // (N, C), LayerNorm of x + y
+  float* mean;      // (N), for the backward pass
+  float* rstd;      // (N), 1 / sqrt(variance + eps)
+  int64_t N, C;
+  float eps;
+};
+template <class T, class B, class W>
+void add_norm_forward(const AddNormForward<T, B, W>& arguments, cudaStream_t stream);
+
+template <class T, class B, class W>
+struct AddNormBackward {
+  const T* of_sum;         // (N, C), the gradient that comes down the stream; null at the stream's end
+  const B* of_normalized;  // (N, C)
+  const T* sum;            // (N, C), of the forward pass: `x` where `y` was null
+  const W* weight;         // (C)
+  const float* mean;       // (N)
+  const float* rstd;       // (N)
+  T* gradient;             // (N, C), x's and y's; may be `of_sum`, or `of_normalized` where B is T
+  B* branch_gradient;      // (N, C), the same in y's type; null where B is T or there was no y
+  float* weight_gradient;  // (C)
+  float* bias_gradient;    // (C)
+  bool accumulate;         // adds to what is in weight_gradient and bias_gradient
+  float* workspace;
+  int64_t N, C;
+};
+int64_t add_norm_backward_workspace(int64_t N, int64_t C);  // in floats
+template <class T, class B, class W>
+void add_norm_backward(const AddNormBackward<T, B, W>& arguments, cudaStream_t stream);
+
+}  // namespace kernels

@@ -1,0 +1,94 @@
+// How the residual stream is added to and normalized.
+#include "ablations/techniques/technique.h"
+
+#include "ablations/techniques/fused.h"
+#include "text/figures.h"
+
+#include <fmt/format.h>
+
+namespace ablations {
+
+using namespace model;
+
+namespace {
+
+Text norm_text();
+std::vector<Claim> norm_claims();
+
+Proof prove_norm(const Recipe& recipe, const RunFacts& facts) {
+  const Counts& nodes = facts.observations.backward_nodes;
+  const int64_t aten = count(nodes, "NativeLayerNormBackward0"), fused = nodes_of(nodes, "FusedAddNorm");
+  const std::string observed =
+      fmt::format("{} of ATen's LayerNorm, {} of the fused one", number_of(aten, "node"), fused);
+  if (recipe.norm == Norm::aten) return {"norm", aten > 0 && fused == 0, "ATen's LayerNorm only", observed};
+  const int64_t least = 2 * facts.attentions + 1;
+  return {"norm", aten == 0 && fused >= least, fmt::format("no node of ATen's, at least {} fused ones", least),
+          observed};
+}
+
+}  // namespace
+
+Technique norm() {
+  return {
+      .field = "norm",
+      .optimizations =
+          {{.name = "fused_norm",
+            .title = "fused residual + LayerNorm",
+            .summary = "A block's result is added to the residual stream and normalized in one pass over the memory, "
+                       "and the normalized numbers are written in the type that the next matrix product reads. PyTorch "
+                       "makes three passes of it.",
+            .edit = [](Recipe& r, const harness::Machine&) { r.norm = Norm::fused; },
+            .text = norm_text(),
+            .claims = norm_claims()}},
+      .obstacle = [](const Recipe& recipe, const harness::Machine& machine) -> std::string {
+        return recipe.norm == Norm::fused ? fused_obstacle(recipe, machine) : "";
+      },
+      .prove = prove_norm,
+  };
+}
+
+// ---- In words
+
+namespace {
+
+Text norm_text() {
+  return {
+      .mechanism = R"(Twice in each block a result y is added to the residual stream x, and LayerNorm follows: each row
+of the sum, one token's 768 numbers, is brought to mean 0 and variance 1, then scaled and shifted. PyTorch does it in
+steps. Each reads its input from memory and writes its result there. Under autocast the next matrix product needs 16
+bits, and one more step converts. Bytes for each number, forward, with a float32 stream and bfloat16 products:
+
+                               separate    fused
+    addition reads x and y       4 + 2     4 + 2
+    addition writes the sum        4         4
+    LayerNorm reads                4         -
+    LayerNorm writes               4         -
+    conversion                   4 + 2       2
+    together                      24        12
+
+Here a row stays in the cache, on a GPU in registers, from the addition to the normalized result. Backward works alike:
+the gradient that comes along the stream is added where LayerNorm's is made.)",
+      .faster =
+          R"(These steps compute little. Their time is the time of their memory traffic, and half of it is gone.)",
+      .costs = R"(Code of our own instead of PyTorch's. The sums of a row are added up in another order, so losses
+differ in the last digits.)",
+      .no_help = R"(Where matrix products take nearly all of the time, as on a CPU in float32: this traffic is then a
+small part of a step. Where the rows of a step stay in the cache from one operation to the next anyway.)",
+      .pytorch = R"(x = x + y; n = F.layer_norm(x, (C,), weight, bias)    # what it takes the place of
+model = torch.compile(model)    # what makes one kernel of it in PyTorch)",
+      .proven = R"(Autograd's graph of a step has a node of the fused operation for each LayerNorm, and none of
+PyTorch's.)"};
+}
+
+std::vector<Claim> norm_claims() {
+  return {{.claim = "residual addition and LayerNorm in one kernel, across blocks: about 1 % of a step",
+           .source = sources::llm_c,
+           .about = Claim::About::step,
+           .least = 1.01,
+           .most = 1.01,
+           .note = "There LayerNorm and its backward pass were kernels of their own before."}};
+}
+
+}  // namespace
+
+}  // namespace ablations

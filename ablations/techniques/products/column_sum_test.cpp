@@ -1,0 +1,64 @@
+// Sums of columns against float64.
+#include "ablations/techniques/products/column_sum.h"
+
+#include "tests/ablations/techniques/cuda/kernel_test.h"
+
+namespace kernels_column_sum_test {
+
+using namespace kernels;
+using namespace kernel_tests;
+
+template <class T>
+class ColumnSums : public testing::Test {};
+TYPED_TEST_SUITE(ColumnSums, Types);
+
+template <class T>
+std::vector<double> sums_of(const Buffer<T>& values, int64_t N, int64_t C, bool accumulate) {
+  const auto result = in_both_orders([&] {
+    Buffer<float> sums = random<float>(static_cast<size_t>(C), 7);
+    Buffer<float> workspace(static_cast<size_t>(column_sum_workspace<T>(N, C)));
+    column_sum<T>({values.data(), N, C, sums.data(), accumulate, workspace.data()}, nullptr);
+    return Results{sums.doubles()};
+  });
+  return result[0];
+}
+
+std::vector<double> expected(const std::vector<double>& values, size_t C, bool accumulate) {
+  std::vector<double> sums = accumulate ? random<float>(C, 7).doubles() : std::vector<double>(C);
+  for (size_t i = 0; i < values.size(); ++i) sums[i % C] += values[i];
+  return sums;
+}
+
+TYPED_TEST(ColumnSums, AreThoseOfFloat64) {
+  for (const int64_t C : {1, 7, 8, 33, 100, 264, 768, 2304}) {
+    for (const int64_t N : {1, 5, 64, 301}) {
+      for (const bool accumulate : {false, true}) {
+        SCOPED_TRACE(testing::Message() << N << " x " << C);
+        const Buffer<TypeParam> values = random<TypeParam>(static_cast<size_t>(N * C), 3, 1, 0.5);
+        EXPECT_LT(relative_error(sums_of(values, N, C, accumulate),
+                                 expected(values.doubles(), static_cast<size_t>(C), accumulate)),
+                  1e-6);
+      }
+    }
+  }
+}
+
+TYPED_TEST(ColumnSums, OfRowsThatBeginAnywhere) {
+  const Buffer<TypeParam> values = random<TypeParam>(50 * 64, 3, 1, 0.5, /*shift=*/1);
+  EXPECT_LT(relative_error(sums_of(values, 50, 64, false), expected(values.doubles(), 64, false)), 1e-6);
+}
+
+TYPED_TEST(ColumnSums, OfNoRowsAreZero) {
+  EXPECT_EQ(sums_of(Buffer<TypeParam>(0), 0, 3, false), std::vector<double>(3));
+  EXPECT_EQ(sums_of(Buffer<TypeParam>(0), 0, 3, true), random<float>(3, 7).doubles());
+}
+
+TYPED_TEST(ColumnSums, ANumberThatIsNoneStaysInItsColumn) {
+  Buffer<TypeParam> values = random<TypeParam>(20 * 40, 3, 1e30);
+  values[5 * 40 + 17] = from_float<TypeParam>(NAN);
+  const std::vector<double> sums = sums_of(values, 20, 40, false);
+  EXPECT_TRUE(std::isnan(sums[17]));
+  EXPECT_EQ(nans(sums), 1U);
+}
+
+}  // namespace kernels_column_sum_test

@@ -1,0 +1,95 @@
+#include "ablations/techniques/weights/cuda.h"
+
+#include "ablations/techniques/cpu/fused.h"
+#include "ablations/techniques/cuda/call.h"
+#include "ablations/techniques/weights/adamw.h"
+#include "ablations/techniques/weights/gradient_norm.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace model {
+
+using at::Tensor;
+
+namespace {
+
+template <class Row>
+Tensor on_device(const std::vector<Row>& rows, at::Device device) {
+  const Tensor bytes = at::empty({static_cast<int64_t>(rows.size() * sizeof(Row))}, at::kByte);
+  std::copy_n(reinterpret_cast<const uint8_t*>(rows.data()), bytes.numel(), bytes.mutable_data_ptr<uint8_t>());
+  return bytes.to(device);
+}
+
+}  // namespace
+
+CudaMasterAdamW::CudaMasterAdamW(std::vector<MasterWeight> weights) : weights_(std::move(weights)) {
+  std::vector<MasterWeight> float32, split;
+  std::ranges::partition_copy(weights_, std::back_inserter(float32), std::back_inserter(split),
+                              [](const MasterWeight& one) { return one.weight.scalar_type() == at::kFloat; });
+  all_ = table_of(weights_);
+  float32_ = table_of(float32);
+  split_ = table_of(split);
+}
+
+CudaMasterAdamW::Table CudaMasterAdamW::table_of(const std::vector<MasterWeight>& weights) const {
+  std::vector<kernels::ParameterTensor> tensors;
+  for (const MasterWeight& one : weights) {
+    const bool is_split = one.weight.scalar_type() == at::kBFloat16;
+    for (const Tensor* t : {&one.weight, &one.gradient, &one.first_moment, &one.second_moment}) {
+      TORCH_CHECK(t->defined() && t->is_contiguous(), "CudaMasterAdamW: a tensor is missing or not contiguous");
+    }
+    TORCH_CHECK(is_split == one.remainder.defined(), "CudaMasterAdamW: a bf16 weight needs its remainder");
+    tensors.push_back({.weight = one.weight.mutable_data_ptr(),
+                       .remainder = is_split ? one.remainder.mutable_data_ptr<int16_t>() : nullptr,
+                       .gradient = one.gradient.const_data_ptr<float>(),
+                       .first_moment = one.first_moment.mutable_data_ptr<float>(),
+                       .second_moment = one.second_moment.mutable_data_ptr<float>(),
+                       .size = one.weight.numel(),
+                       .weight_decay = static_cast<float>(one.weight_decay)});
+  }
+  const std::vector<kernels::Chunk> chunks = kernels::chunks_of(tensors);
+  const at::Device device = weights_.front().weight.device();
+  return {
+      .tensors = on_device(tensors, device), .chunks = on_device(chunks, device), .chunk_count = std::ssize(chunks)};
+}
+
+Clip CudaMasterAdamW::clip(double max_norm) const {
+  const Node node("model::gradient_norm");
+  const at::TensorOptions options = weights_.front().gradient.options();
+  const Tensor sums = at::empty({all_.chunk_count}, options), norm = at::empty({}, options),
+               coefficient = at::empty({}, options);
+  kernels::gradient_norm({.tensors = pointer<const kernels::ParameterTensor>(all_.tensors),
+                          .chunks = pointer<const kernels::Chunk>(all_.chunks),
+                          .chunk_count = all_.chunk_count,
+                          .max_norm = static_cast<float>(max_norm),
+                          .workspace = pointer<float>(sums),
+                          .norm = pointer<float>(norm),
+                          .coefficient = pointer<float>(coefficient)},
+                         stream_for(norm));
+  return {norm, coefficient};
+}
+
+template <class T>
+void CudaMasterAdamW::update(const Table& table, const Tensor& learning_rate, const Tensor& number,
+                             const Tensor& coefficient) const {
+  kernels::adamw<T>({.tensors = pointer<const kernels::ParameterTensor>(table.tensors),
+                     .chunks = pointer<const kernels::Chunk>(table.chunks),
+                     .chunk_count = table.chunk_count,
+                     .learning_rate = pointer<const float>(learning_rate),
+                     .step = pointer<const float>(number),
+                     .coefficient = pointer<const float>(coefficient),
+                     .beta1 = AdamW::beta1,
+                     .beta2 = AdamW::beta2,
+                     .eps = AdamW::eps},
+                    stream_for(coefficient));
+}
+
+void CudaMasterAdamW::step(const Tensor& learning_rate, const Tensor& number, const Tensor& coefficient) const {
+  const Node node("model::adamw");
+  update<float>(float32_, learning_rate, number, coefficient);
+  update<kernels::bf16>(split_, learning_rate, number, coefficient);
+}
+
+}  // namespace model

@@ -1,0 +1,40 @@
+// Token and position embedding, forward and backward.
+#pragma once
+
+#include "ablations/techniques/cuda/types.h"
+
+#include <cstdint>
+
+namespace kernels {
+
+// T: the residual stream's type; W: the weights'. (float, float), (bf16, float), (bf16, bf16).
+template <class T, class W>
+struct EmbeddingForward {
+  const int64_t* tokens;  // (N); one outside [0, V) makes its row NaN
+  const W* wte;           // (V, C)
+  const W* wpe;           // (P, C), P >= context
+  T* x;                   // (N, C)
+  int64_t N, context;     // N = B * context: row n has position n % context
+  int64_t C, V;
+};
+template <class T, class W>
+void embedding_forward(const EmbeddingForward<T, W>& arguments, cudaStream_t stream);
+
+template <class T>
+struct EmbeddingBackward {
+  const T* upstream;             // (N, C)
+  const int64_t* sorted_tokens;  // (N), ascending; those outside [0, V) have no gradient
+  const int64_t* order;          // (N): sorted_tokens[i] is the token of row order[i]
+  float* wte_gradient;           // (V, C): added to
+  float* wpe_gradient;           // (P, C)
+  bool accumulate_wpe;           // adds to what is in wpe_gradient; else rows that no token has become 0
+  float* workspace;
+  int64_t N, context, C, V, P;
+};
+int64_t embedding_backward_workspace(int64_t N, int64_t C);  // in floats
+// T: float, bf16. The gradient depends on `order` only in the order of rows of one token: a stable sort gives the same
+// bits every time.
+template <class T>
+void embedding_backward(const EmbeddingBackward<T>& arguments, cudaStream_t stream);
+
+}  // namespace kernels

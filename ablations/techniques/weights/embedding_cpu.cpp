@@ -1,0 +1,74 @@
+// An embedding whose backward pass writes into static gradients: that of wte has the head's already, and gets the rows
+// of the tokens added. PyTorch makes a matrix of all rows, most of them 0, and adds two such matrices.
+#include "ablations/techniques/cpu/fused.h"
+#include "model/gradients.h"
+#include "model/ops.h"
+
+#include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <memory>
+#include <utility>
+
+namespace model {
+
+using at::Tensor;
+
+namespace {
+
+using torch::autograd::variable_list;
+
+// Columns that one thread does at least.
+constexpr int64_t columns_at_once = 64;
+
+// The first node of a step's graph: it has nowhere to send a gradient, because no weight requires one.
+struct EmbedBackward : torch::autograd::Node {
+  EmbedBackward(Gradients& to, EmbeddingGradient* by, Tensor t, Tensor of_tokens, Tensor of_positions)
+      : gradients(to), write(by), tokens(std::move(t)), wte(std::move(of_tokens)), wpe(std::move(of_positions)) {}
+
+  variable_list apply(variable_list&& upstream) override {
+    const model::Node node("model::embed_backward");
+    write(gradients, upstream[0].contiguous(), tokens, wte, wpe);
+    return {};
+  }
+
+  Gradients& gradients;
+  EmbeddingGradient* write;
+  Tensor tokens, wte, wpe;
+};
+
+}  // namespace
+
+void embedding_gradient(Gradients& gradients, const Tensor& upstream, const Tensor& tokens, const Tensor& wte,
+                        const Tensor& wpe) {
+  const Tensor dx = upstream.to(at::kFloat);
+  const int64_t T = dx.size(1), C = dx.size(2);
+  const Gradients::Place d_wte = gradients.place_of(wte);
+  if (!d_wte.accumulate) d_wte.buffer.zero_();
+  const Tensor rows = tokens.contiguous();
+  const cpu::AddRows call{.rows = dx.const_data_ptr<float>(),
+                          .tokens = rows.const_data_ptr<int64_t>(),
+                          .sum = d_wte.buffer.mutable_data_ptr<float>(),
+                          .count = rows.numel(),
+                          .C = C};
+  at::parallel_for(0, C, columns_at_once,
+                   [&](int64_t begin, int64_t end) { cpu::kernels().add_rows(call, begin, end); });
+  const Gradients::Place d_wpe = gradients.place_of(wpe);
+  if (!d_wpe.accumulate) d_wpe.buffer.zero_();  // positions from T on have no gradient
+  d_wpe.buffer.narrow(0, 0, T).add_(dx.sum(0));
+}
+
+decltype(Ops::embed) embed_into(Gradients& gradients, EmbeddingGradient* write, const decltype(Ops::embed)& embed) {
+  return [&gradients, write, embed](const Tensor& tokens, const Tensor& wte, const Tensor& wpe) {
+    const Node node("model::embed");
+    Tensor x = embed(tokens, wte, wpe);
+    if (at::GradMode::is_enabled()) {
+      const std::shared_ptr<torch::autograd::Node> backward(new EmbedBackward(gradients, write, tokens, wte, wpe),
+                                                            torch::autograd::deleteNode);
+      torch::autograd::create_gradient_edge(x, backward);
+    }
+    return x;
+  };
+}
+
+}  // namespace model

@@ -1,0 +1,198 @@
+#include "cli/command_line.h"
+
+#include "ablations/plan/ladder.h"
+#include "cli/command.h"
+#include "cli/help.h"
+#include "files/files.h"
+#include "files/nearest.h"
+#include "files/printable.h"
+#include "harness/machine/environment.h"
+#include "model/config.h"
+#include "model/ranks.h"
+
+#include <fmt/format.h>
+#include <torch/headeronly/version.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <stdexcept>
+#include <string_view>
+#include <system_error>
+
+namespace ablations {
+namespace {
+
+std::vector<std::string> flags_of(const Command& command) {
+  std::vector<std::string> flags;
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->get_group().empty()) continue;
+    for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
+    for (const std::string& name : option->get_snames()) flags.push_back("-" + name);
+  }
+  return flags;
+}
+
+std::vector<std::string> names_of(const auto& map) {
+  std::vector<std::string> names;
+  for (const auto& [name, ignored] : map) names.push_back(name);
+  return names;
+}
+
+// The flag that somebody meant by a word without one, with the word: a ladder's name, a rung's, a file, a text. Empty:
+// not known.
+std::string meant_by(const std::string& word, const Command& command) {
+  const auto has = [&](const char* flag) { return command.get_option_no_throw(flag) != nullptr; };
+  std::map<std::string, const char*> flags;
+  if (has("--model")) {
+    for (const std::string& name : model::preset_names()) flags[name] = "--model";
+  }
+  if (has("--rung") && !has("--sweep")) {
+    for (const std::string& name : rung_names()) flags[name] = "--rung";
+  }
+  if (has("--ladder")) {
+    for (const std::string& name : ladder_names()) flags[name] = "--ladder";
+  }
+  const std::vector<std::string> similar = files::nearest(word, names_of(flags));
+  if (!similar.empty()) return fmt::format("{} {}", flags.at(similar.front()), similar.front());
+  const std::string& flag = command.words.stray;
+  if (flag.empty()) return "";
+  const bool takes_file = command.get_option(flag)->get_type_name().find("FILE") != std::string::npos;
+  std::error_code unknown;
+  if (takes_file && word.find_first_of("./") == std::string::npos && !std::filesystem::exists(word, unknown)) return "";
+  const bool is_plain = word.find_first_of(" '\"") == std::string::npos;
+  return fmt::format("{} {}", flag, is_plain ? word : files::in_quotes(word));
+}
+
+// What is wrong with a word in a command's place.
+std::string fault_of_command(const CommandLine& line, const std::string& word) {
+  if (word.starts_with('-')) {
+    return files::or_nearest("there is no flag " + files::in_quotes(word), word, flags_of(line.app));
+  }
+  const std::string what = "there is no command " + files::in_quotes(word);
+  std::map<std::string, std::string> meant{{"version", "--version"}, {"list", "doctor"}};
+  for (const std::string& name : ladder_names()) meant[name] = "ablate --ladder " + name;
+  for (const Command* known : line.commands()) meant[known->words.name] = known->words.name;
+  const std::vector<std::string> similar = files::nearest(word, names_of(meant));
+  return similar.empty() ? what : fmt::format("{}; did you mean {}?", what, meant.at(similar.front()));
+}
+
+// And with one that the command does not know.
+std::string fault_of_extra(const Command& command, const std::string& word) {
+  if (word.starts_with('-') && word != "-") {
+    const std::string flag = word.substr(0, word.find('='));
+    return files::or_nearest("there is no flag " + files::in_quotes(flag), flag, flags_of(command));
+  }
+  const std::string meant = meant_by(word, command);
+  return fmt::format("{} takes no argument {}{}", command.words.name, files::in_quotes(word),
+                     meant.empty() ? "" : fmt::format("; did you mean {}?", meant));
+}
+
+std::string replaced(std::string text, std::string_view what, std::string_view by) {
+  if (const size_t at = text.find(what); at != std::string::npos) text.replace(at, what.size(), by);
+  return text;
+}
+
+// What is wrong with the arguments, in one line.
+std::string fault_of(const CommandLine& line, const Command* command, const std::vector<std::string>& arguments,
+                     const CLI::ParseError& error) {
+  if (command == nullptr) return fault_of_command(line, arguments.front());
+  if (const std::vector<std::string> extra = line.app.remaining(true); !extra.empty()) {
+    return fault_of_extra(*command, extra.front());
+  }
+  const std::string what = error.what(), kind = error.get_name();
+  for (const CLI::Option* option : command->get_options()) {
+    if (kind == "RequiredError" && option->get_required() && option->count() == 0) {
+      const auto& names = option->get_lnames();  // the first: others are the same flag
+      return fmt::format(
+          "{} needs {}", command->words.name,
+          names.empty() ? name_of(*option) : fmt::format("--{} {}", names.front(), option->get_type_name()));
+    }
+    const std::string flag = option->get_name();
+    const int most = option->get_items_expected_max();
+    if (kind == "ArgumentMismatch" && what.starts_with(flag + ":")) {
+      const bool too_many = what.find("received") != std::string::npos;
+      return !too_many   ? fmt::format("{} needs a value: {}", flag, option->get_type_name())
+             : most == 1 ? flag + " can be given only once"
+                         : fmt::format("{} takes at most {} values", flag, most);
+    }
+    const bool has_value =
+        std::ranges::any_of(arguments, [&](const std::string& argument) { return argument.starts_with(flag + "="); });
+    if (most == 0 && has_value) return flag + " takes no value";
+  }
+  if (kind == "RequiresError") return replaced(what, " requires ", " needs ");
+  if (kind == "ExcludesError") return replaced(what, " excludes ", " cannot be combined with ");
+  return what;
+}
+
+}  // namespace
+
+CommandLine::CommandLine()
+    : app({.group = "",
+           .name = "ladder",
+           .summary = "which optimization of GPT-2's training bought what on this machine",
+           .about =
+               "Trains one fixed GPT-2, switches optimizations on one after another, and measures each in fresh "
+               "processes. A number counts only if the optimization was seen to be on and the model still learns the "
+               "same. Then it draws the ladder.",
+           .examples = {{"ladder doctor", "What can this machine measure?"},
+                        {"ladder ablate --ladder tiny", "All of it in seconds, on a tiny model."},
+                        {"ladder ablate", "The ladder that fits this machine."}}}) {
+  app.require_subcommand(1);
+  app.set_version_flag("-V,--version", fmt::format("ladder {}, torch {}", harness::program_version(), TORCH_VERSION),
+                       "the program's and PyTorch's version");
+  app.get_version_ptr()->group(app.get_help_ptr()->get_group());
+  add_measuring_commands(*this);
+  add_reporting_commands(*this);
+  add_comparing_commands(*this);
+  add_training_commands(*this);
+  add_help_commands(*this);
+  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    for (CLI::Option* option : command->get_options()) {
+      if (option->get_items_expected_max() == 0) option->disable_flag_override();  // no --json=3
+    }
+  }
+}
+
+namespace {
+
+// Before anything looks for GPUs. To commands that work in one process, a launcher's variables are somebody else's.
+void prepare_rank(const std::string& command) {
+  const bool may_be_rank = command == "train" || command == "run";
+  for (const char* name : {"WORLD_SIZE", "RANK", "LOCAL_WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"}) {
+    const char* const value = std::getenv(name);
+    if (value != nullptr && (!may_be_rank || *value == 0)) ::unsetenv(name);
+  }
+  model::choose_gpu(model::ranks_of_environment());
+}
+
+}  // namespace
+
+int run_command_line(int argc, char** argv) {
+  CommandLine line;
+  if (argc == 1) {  // an empty variable in a script must not pass for a command that ended well
+    fmt::print("{}", help_text(line, line.app, standard_output(), /*all=*/false));
+    return 2;
+  }
+  try {
+    line.app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_name() == "CallForVersion") return line.app.exit(error);
+    const auto named = line.app.get_subcommands();
+    const auto* command = named.empty() ? nullptr : dynamic_cast<const Command*>(named.front());
+    if (error.get_exit_code() == 0) {  // --help or --help-all
+      fmt::print("{}", help_text(line, command == nullptr ? line.app : *command, standard_output(),
+                                 error.get_name() == "CallForAllHelp"));
+      return 0;
+    }
+    fmt::print(stderr, "ladder: {}\nTry 'ladder{} --help'.\n",
+               files::printable(fault_of(line, command, {argv + 1, argv + argc}, error)),
+               command == nullptr ? "" : " " + command->words.name);
+    return 2;
+  }
+  prepare_rank(line.app.get_subcommands().front()->get_name());
+  return line.chosen();
+}
+
+}  // namespace ablations

@@ -1,0 +1,129 @@
+// Completion for bash. Bash splits what is typed at "=", so "--mode=x" arrives as three words. compgen expands its
+// arguments as the shell does, so values may hold only letters, digits and harmless signs.
+#include "cli/help.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <string_view>
+
+namespace ablations {
+namespace {
+
+constexpr const char* script_begin = R"(# Completes `ladder` in bash: source <(ladder completion bash)
+_ladder() {
+  local word=${COMP_WORDS[COMP_CWORD]} flag=${COMP_WORDS[COMP_CWORD - 1]} before='' values='' kind='' flags=''
+  COMPREPLY=()
+  if [[ $word == '=' ]]; then
+    word=''
+  elif [[ $flag == '=' ]]; then
+    flag=${COMP_WORDS[COMP_CWORD - 2]}
+  elif [[ $word == --*=* ]]; then  # where COMP_WORDBREAKS has no "="
+    flag=${word%%=*} before=${word%%=*}= word=${word#*=}
+  fi
+  local command=${COMP_WORDS[1]}
+  ((COMP_CWORD > 1)) || command=''
+  case "$command" in
+)";
+
+constexpr const char* script_end = R"(  esac
+  if [[ $word == -* && -z $before ]] && [[ $kind == argument* ]]; then
+    values=$flags kind=''
+  elif [[ $kind == argument && -z $values ]]; then
+    values=$flags
+  fi
+  if [[ $kind == list* && $word == *,* ]]; then
+    before+=${word%,*},
+    word=${word##*,}
+  fi
+  local IFS=$' \t\n' reply
+  while IFS= read -r reply; do
+    [[ -n $reply ]] && COMPREPLY+=("$before$reply")
+  done < <(
+    compgen -W "$values" -- "$word"
+    case "$kind" in
+      *file) compgen -f -- "$word" ;;
+      *folder) compgen -d -- "$word" ;;
+    esac
+  )
+  case "$kind" in  # outside of a completion, as in a test, there are no options to set
+    *file | *folder) compopt -o filenames 2>/dev/null ;;
+    list) compopt -o nospace 2>/dev/null ;;
+  esac
+  [[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[0]} == *= ]] && compopt -o nospace 2>/dev/null
+  return 0
+}
+complete -F _ladder ladder
+)";
+
+bool harmless(std::string_view value) {
+  return std::ranges::all_of(value, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("-_.=+").find(c) != std::string_view::npos;
+  });
+}
+
+// What is offered for a flag's value, or an argument: values that are known, and files, folders or a list.
+struct Offer {
+  std::string values, kind;
+};
+
+Offer offer_of(const Command& command, const CLI::Option& option) {
+  Offer offer;
+  if (const auto known = command.values.find(&option); known != command.values.end()) {
+    std::vector<std::string> values = known->second;
+    std::erase_if(values, [](const std::string& value) { return !harmless(value); });
+    offer.values = fmt::format("{}", fmt::join(values, " "));
+  }
+  const std::string type = option.get_type_name();
+  const auto has = [&](const char* word) { return type.find(word) != std::string::npos; };
+  offer.kind = has("FILE") || has("PATH") || has("RECORD") ? "file" : has("FOLDER") ? "folder" : has(",") ? "list" : "";
+  return offer;
+}
+
+std::string names_of(const CLI::Option& option, const char* between) {
+  std::vector<std::string> names;
+  for (const std::string& name : option.get_snames()) names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) names.push_back("--" + name);
+  return fmt::format("{}", fmt::join(names, between));
+}
+
+// Of one command: sets `flags`, and `values` and `kind` for the word that is completed.
+std::string branch(const Command& command) {
+  std::string flags, cases;
+  Offer argument;
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->get_group().empty()) continue;
+    const Offer offer = offer_of(command, *option);
+    if (option->get_positional()) {
+      argument = offer;
+      continue;
+    }
+    flags += (flags.empty() ? "" : " ") + names_of(*option, " ");
+    if (option->get_items_expected_max() == 0) continue;
+    cases += fmt::format("        {}) values='{}' kind='{}' ;;\n", names_of(*option, " | "), offer.values, offer.kind);
+  }
+  return fmt::format(
+      "    {})\n      flags='{}'\n      case \"$flag\" in\n{}        *) values='{}' kind='argument{}' ;;\n      esac\n "
+      "     "
+      ";;\n",
+      command.words.name, flags, cases, argument.values, argument.kind);
+}
+
+}  // namespace
+
+std::string bash_completion(const CommandLine& line) {
+  std::string text = script_begin;
+  std::vector<std::string> names;
+  for (const Command* command : line.commands()) {
+    names.push_back(command->words.name);
+    text += branch(*command);
+  }
+  return text +
+         fmt::format("    '') values='{}' flags='-h --help --help-all -V --version' kind='argument' ;;\n",
+                     fmt::join(names, " ")) +
+         script_end;
+}
+
+}  // namespace ablations

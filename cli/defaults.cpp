@@ -1,0 +1,61 @@
+#include "cli/defaults.h"
+
+#include "ablations/techniques/techniques.h"
+#include "files/resources.h"
+#include "harness/machine/environment.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <sstream>
+#include <stdexcept>
+
+namespace ablations {
+
+namespace fs = std::filesystem;
+
+std::string chosen_ladder(const std::string& named) {
+  if (!named.empty()) return named;
+  const harness::Machine& machine = harness::this_machine();
+  if (!machine.gpu) return "gpt2-cpu";
+  const model::Recipe in_bf16{.device = model::Device::cuda, .autocast = model::Autocast::bf16};
+  return recipe_obstacle(in_bf16, machine).empty() ? "gpt2" : "gpt2-fp16";
+}
+
+fs::path default_studies() { return "studies"; }
+
+namespace {
+
+// As a shell finds it; as it is where PATH has none.
+std::string on_path(const std::string& name) {
+  const char* const path = std::getenv("PATH");
+  std::istringstream folders(path == nullptr || name.find('/') != std::string::npos ? "" : path);
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    const fs::path program = fs::path(folder.empty() ? "." : folder) / name;
+    if (fs::is_regular_file(program) && ::access(program.c_str(), X_OK) == 0) return program.string();
+  }
+  return name;
+}
+
+}  // namespace
+
+std::vector<std::string> python() {
+  const char* named = std::getenv("LADDER_PYTHON");
+  if (named != nullptr && *named != 0) return {on_path(named)};
+  return {LADDER_PYTHON, "-E", "-s"};
+}
+
+int64_t threads_for(int64_t given) {
+  const int64_t cores = harness::this_machine().cpu.logical_cores;
+  if (given > cores) {
+    throw std::invalid_argument(
+        fmt::format("--threads must be between 1 and {}, the cores that this process may use, got {}", cores, given));
+  }
+  return given > 0 ? given : cores;
+}
+
+fs::path default_text() { return files::cache_folder() / "data" / "shakespeare.txt"; }
+fs::path bundled_tokens() { return files::resource_root() / "data" / "shakespeare.bin"; }
+
+}  // namespace ablations

@@ -1,0 +1,187 @@
+#include "cli/draw.h"
+
+#include "cli/defaults.h"
+#include "files/files.h"
+#include "files/printable.h"
+#include "files/resources.h"
+#include "harness/process/process.h"
+#include "plots/export.h"
+#include "plots/gate.h"
+#include "plots/remarks.h"
+#include "plots/report.h"
+#include "plots/table.h"
+#include "text/style.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <utility>
+
+namespace ablations {
+
+namespace fs = std::filesystem;
+using files::printable;
+
+namespace {
+
+constexpr double drawing_limit_s = 300;
+
+struct Ran {
+  harness::ChildResult child;
+  std::string output;
+
+  [[nodiscard]] int exit_status() const { return child.end == harness::ChildResult::End::exited ? child.code : 1; }
+};
+
+// A script of plots/. `log` stays where it failed.
+Ran run_script(const char* script, const fs::path& document, const fs::path& out, const fs::path& log) {
+  std::vector<std::string> argv = python();
+  argv.insert(argv.end(), {(files::resource_root() / "plots" / script).string(), document.string(), out.string()});
+  const auto child = harness::run_child({.argv = std::move(argv), .log = log, .limit_s = drawing_limit_s});
+  const std::string output = files::printable_lines(files::read_file(log, size_t{1} << 20));
+  if (child.succeeded()) fs::remove(log);
+  return {child, output};
+}
+
+template <Document T>
+Drawn written_and_drawn(const T& document, const fs::path& out, const char* name) {
+  fs::create_directories(out);
+  write_document(out / name, document);
+  return draw("report", out / name, out);
+}
+
+// What `drawing` returns; `failure` is said where it throws.
+template <class Drawing>
+Drawn tried(const char* failure, Drawing drawing) {
+  try {
+    return drawing();
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "ladder: {}: {}\n", failure, printable(error.what()));
+    return {};
+  }
+}
+
+}  // namespace
+
+Drawn draw(std::string_view what, const fs::path& document, const fs::path& out) {
+  const Ran ran = run_script("render.py", document, out, out / "drawing.log");
+  if (ran.child.succeeded()) return {0, ran.output};
+  fmt::print(stderr,
+             "{}ladder: the {} was not drawn: {} {} (LADDER_PYTHON names another Python with jinja2 and vl-convert)\n",
+             ran.output, what, python().front(), ran.child.describe(drawing_limit_s));
+  return {ran.exit_status(), ""};
+}
+
+Drawn write_event_file(const fs::path& report, const fs::path& folder) {
+  const Ran ran = run_script("event_file.py", report, folder, report.parent_path() / "drawing.log");
+  if (ran.child.succeeded()) return {0, ran.output};
+  fmt::print(stderr, "{}",
+             ran.output.empty() ? fmt::format("ladder: the event file was not written: {} {}\n", python().front(),
+                                              ran.child.describe(drawing_limit_s))
+                                : ran.output);
+  return {ran.exit_status(), ""};
+}
+
+void show_notes(const Report& report) {
+  std::fflush(stdout);
+  for (const std::string& note : report.notes) fmt::print(stderr, "note: {}\n", printable(note));
+}
+
+bool any_failed(const Study& study) {
+  return std::ranges::any_of(study.rungs, [](const StudyRung& rung) {
+    return rung.status == RungStatus::failed || rung.status == RungStatus::unproven ||
+           rung.status == RungStatus::voided;
+  });
+}
+
+int show_study(const Study& study, bool json, bool verbose) {
+  if (json) {
+    fmt::print("{}\n", files::ascii_text(json_of(study)));
+  } else {
+    fmt::print("{}", study_table(study, standard_output(), verbose));
+  }
+  return any_failed(study) ? 1 : 0;
+}
+
+Drawn show_gate(GateResult result, const fs::path& out, bool json) {
+  Drawn drawn;
+  try {
+    if (!result.said) {  // an older program's verdict
+      result.said = said_of(result);
+      write_document(out / "gate.json", result);
+    }
+    drawn = draw("page", out / "gate.json", out);
+  } catch (const std::exception& error) {  // the verdict still counts
+    fmt::print(stderr, "ladder: the page was not drawn: {}\n", printable(error.what()));
+  }
+  if (json) {
+    fmt::print("{}\n", files::ascii_text(json_of(result)));
+  } else {
+    fmt::print("{}{}", gate_table(result, standard_output()), drawn.said);
+  }
+  std::fflush(stdout);
+  return drawn;
+}
+
+const std::vector<std::string>& files_of_report() {
+  static const std::vector<std::string> files{"report.json", "report.html",    "report.md", "rungs.csv",
+                                              "steps.csv",   "benchmark.json", "charts",    "drawing.log"};
+  return files;
+}
+
+const std::vector<std::string>& files_of_gate() {
+  static const std::vector<std::string> files{"gate.json", "gate.html", "charts", "drawing.log"};
+  return files;
+}
+
+std::vector<std::string> files_of_training_page(const std::string& document) {
+  return {document, "report.html", "report.md", "charts", "drawing.log"};
+}
+
+void remove_drawn_gate(const fs::path& out) {
+  fs::remove(out / "gate.html");
+  for (const char* chart : {"gate", "pairs"}) {  // chart_names() in plots/gate_view.py
+    for (const char* ending : {".svg", ".png", ".vl.json"}) {
+      fs::remove(out / "charts" / (std::string(chart) + ending));
+    }
+  }
+}
+
+Drawn draw_report(const Report& report, const fs::path& out) {
+  fs::create_directories(out);
+  write_document(out / "report.json", with_said(report));
+  files::write_file(out / "rungs.csv", rungs_csv(report));
+  files::write_file(out / "steps.csv", steps_csv(report));
+  files::write_file(out / "benchmark.json", benchmark_json(report).dump(1) + "\n");
+  return draw("report", out / "report.json", out);
+}
+
+Drawn draw_training_report(const TrainingReport& report, const fs::path& out) {
+  return written_and_drawn(report, out, "report.json");
+}
+
+Drawn draw_lr_sweep(const LearningRateSweep& sweep, const fs::path& out) {
+  return written_and_drawn(sweep, out, lr_sweep_file);
+}
+
+Drawn draw_to_loss(const TimeToLoss& study, const fs::path& out) { return written_and_drawn(study, out, to_loss_file); }
+
+Drawn try_draw_lr_sweep(const LearningRateSweep& sweep, const fs::path& out) {
+  return tried("the sweep was not drawn", [&] { return draw_lr_sweep(sweep, out); });
+}
+
+Drawn try_draw_to_loss(const TimeToLoss& study, const fs::path& out) {
+  return tried("the study was not drawn", [&] { return draw_to_loss(study, out); });
+}
+
+Drawn try_draw_report(const StudyFiles& study, const fs::path& out) {
+  return tried("the report was not made", [&] {
+    const Report report = report_document({study});
+    show_notes(report);
+    return draw_report(report, out);
+  });
+}
+
+}  // namespace ablations

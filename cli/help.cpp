@@ -1,0 +1,283 @@
+#include "cli/help.h"
+
+#include "files/files.h"
+#include "files/nearest.h"
+#include "files/printable.h"
+#include "plots/claims.h"
+#include "plots/techniques_page.h"
+#include "text/markdown.h"
+#include "text/text.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <memory>
+#include <ranges>
+#include <stdexcept>
+
+namespace ablations {
+namespace {
+
+constexpr size_t text_column = 24;  // where the words beside a flag begin
+
+constexpr const char* exit_statuses =
+    "Exit status: 0 fine; 1 a run or a verdict failed; 2 wrong usage or unreadable input; 3 no answer: this machine "
+    "cannot do it, the sides are not comparable, or the result is inconclusive; 130 interrupted.";
+
+struct Item {
+  std::string name, text;
+};
+
+struct Section {
+  std::string title;
+  std::vector<Item> items;
+};
+
+Item item_of(const CLI::Option& option) { return {name_of(option), option.get_description()}; }
+
+// By headings; flags that every command has come last, hidden ones not at all.
+std::vector<Section> sections_of(const Command& command) {
+  std::vector<Section> sections, last;
+  for (const std::string& group : command.get_groups()) {
+    if (group.empty()) continue;
+    Section section{.title = group, .items = {}};
+    for (const CLI::Option* option :
+         command.get_options([&](const CLI::Option* option) { return option->get_group() == group; })) {
+      section.items.push_back(item_of(*option));
+    }
+    (group == command.get_help_ptr()->get_group() ? last : sections).push_back(section);
+  }
+  sections.insert(sections.end(), last.begin(), last.end());
+  return sections;
+}
+
+// The commands by their groups.
+std::vector<Section> sections_of(const CommandLine& line) {
+  std::vector<Section> sections;
+  for (const Command* command : line.commands()) {
+    if (sections.empty() || sections.back().title != command->words.group) {
+      sections.push_back({.title = command->words.group, .items = {}});
+    }
+    sections.back().items.push_back({command->words.name, command->words.summary});
+  }
+  return sections;
+}
+
+std::string usage(const Command& command) {
+  if (command.get_parent() == nullptr) return "ladder COMMAND [FLAGS]";
+  std::string text = "ladder " + command.words.name, arguments;
+  bool has_flags = false;
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->get_positional()) {
+      arguments += option->get_required() ? " " + name_of(*option) : " [" + name_of(*option) + "]";
+    } else if (option->get_required()) {
+      text += " " + name_of(*option);
+    }
+    has_flags = has_flags || (!option->get_positional() && !option->get_required());
+  }
+  return text + arguments + (has_flags ? " [FLAGS]" : "");
+}
+
+std::vector<std::string> paragraphs(const std::string& text) {
+  std::vector<std::string> list;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    list.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return list;
+}
+
+std::string section_text(const Section& section, const Look& look) {
+  std::string text = "\n" + look.painted(Style::strong, section.title) + "\n";
+  for (const auto& [name, words] : section.items) {
+    std::string begin = "  " + name;
+    if (begin.size() + 2 > text_column) {
+      text += begin + "\n";
+      begin.clear();
+    }
+    text +=
+        wrapped(fmt::format("{:<{}}{}", begin, text_column, files::printable(words)), std::string(text_column, ' '));
+  }
+  return text;
+}
+
+std::string examples_text(const Command& command, const Look& look, size_t most) {
+  std::string text = "\n" + look.painted(Style::strong, "Examples") + "\n";
+  for (const auto& [line, shows] : command.words.examples | std::views::take(most)) {
+    text += "  " + line + "\n" + look.painted(Style::faint, wrapped("      " + shows, "      "));
+  }
+  return text;
+}
+
+// `ladder --help`.
+std::string program_help(const CommandLine& line, const Look& look) {
+  const Command& app = line.app;
+  std::string text = look.painted(Style::strong, "ladder: " + app.words.summary) + "\n\n";
+  text +=
+      look.painted(Style::strong, "Usage: ") + usage(app) + "\n\n" + look.painted(Style::strong, "Begin with") + "\n";
+  for (const auto& [example, shows] : app.words.examples) text += fmt::format("  {:<30}{}\n", example, shows);
+  for (const Section& section : sections_of(line)) text += section_text(section, look);
+  return text + "\n" + wrapped(exit_statuses) +
+         "`ladder COMMAND --help` explains a command; `ladder -V` prints the version.\n";
+}
+
+void print_help_on(const CommandLine& line, const std::string& topic) {
+  std::vector<std::string> names = technique_names();
+  for (const Command* command : line.commands()) {
+    if (command->words.name == topic) {
+      fmt::print("{}", help_text(line, *command, standard_output(), /*all=*/false));
+      return;
+    }
+    names.push_back(command->words.name);
+  }
+  const std::string text = technique_help(topic, standard_output());
+  if (text.empty()) {
+    throw std::invalid_argument(
+        files::or_nearest("there is no command and no optimization " + files::in_quotes(topic), topic, names));
+  }
+  fmt::print("{}", text);
+}
+
+void add_help(CommandLine& line) {
+  struct Flags {
+    std::string topic;
+    bool markdown = false, techniques = false, claims = false;
+  };
+  auto flags = std::make_shared<Flags>();
+  Command& command = line.add(
+      {.group = "Help",
+       .name = "help",
+       .summary = "explain a command or an optimization",
+       .about = "Of a command it prints the same as `ladder COMMAND --help`; of an optimization, how it works and what "
+                "it costs. With a flag it prints a page of docs in Markdown.",
+       .examples = {
+           {"ladder help ablate", "The help of `ladder ablate`."},
+           {"ladder help flash", "What is flash attention?"},
+           {"ladder help --techniques", "Every optimization: how it works, what it costs, how a run proves it."},
+           {"ladder help --claims", "What others claim of each, and what was measured."}}});
+  command.heading("Arguments");
+  auto* topic =
+      command.add_option("topic", flags->topic, "a command, or the name of an optimization (default: the commands)");
+  for (const Command* other : line.commands()) command.values[topic].push_back(other->words.name);
+  for (const std::string& name : technique_names()) command.values[topic].push_back(name);
+  command.heading("What to print");
+  auto* every_command = command.add_flag("--markdown", flags->markdown, "docs/cli.md: every command");
+  every_command->excludes(topic);
+  auto* every_technique = command.add_flag("--techniques", flags->techniques, "docs/techniques.md: every optimization");
+  every_technique->excludes(topic)->excludes(every_command);
+  command.add_flag("--claims", flags->claims, "docs/claims.md: what others claim of them, and what was measured")
+      ->excludes(topic)
+      ->excludes(every_command)
+      ->excludes(every_technique);
+  command.callback([&line, flags] {
+    line.chosen = [&line, flags] {
+      if (!flags->topic.empty()) {
+        print_help_on(line, flags->topic);
+        return 0;
+      }
+      fmt::print("{}", flags->techniques ? techniques_page()
+                       : flags->claims   ? claims_page(recorded_evidence())
+                       : flags->markdown ? help_markdown(line)
+                                         : program_help(line, standard_output()));
+      return 0;
+    };
+  });
+}
+
+void add_completion(CommandLine& line) {
+  auto shell = std::make_shared<std::string>("bash");
+  Command& command = line.add(
+      {.group = "Help",
+       .name = "completion",
+       .summary = "a script that completes commands and flags in bash",
+       .about = "Prints a script for bash. To have it in every shell, add the line of the first example to ~/.bashrc.",
+       .examples = {{"source <(ladder completion bash)", "From then on, in this shell: ladder ab<Tab> --mo<Tab>"},
+                    {"ladder completion bash > ladder.bash", "The script in a file."}}});
+  command.heading("Arguments");
+  auto* option = command.add_option("shell", *shell, "bash, the only one (default)");
+  command.values[option] = {"bash"};
+  command.callback([&line, shell] {
+    line.chosen = [&line, shell] {
+      if (*shell != "bash") throw std::invalid_argument(fmt::format("completion must be for bash, got {}", *shell));
+      fmt::print("{}", bash_completion(line));
+      return 0;
+    };
+  });
+}
+
+}  // namespace
+
+std::string name_of(const CLI::Option& option) {
+  if (option.get_positional()) {
+    std::string name = option.get_name(true);
+    std::ranges::transform(name, name.begin(), [](char c) { return c >= 'a' && c <= 'z' ? char(c - 32) : c; });
+    return option.get_items_expected_max() > 1 ? name + "..." : name;
+  }
+  std::vector<std::string> names;
+  for (const std::string& name : option.get_snames()) names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) names.push_back("--" + name);
+  const bool takes_value = option.get_items_expected_max() > 0;
+  return fmt::format("{}{}", fmt::join(names, ", "), takes_value ? " " + option.get_type_name() : "");
+}
+
+std::string help_text(const CommandLine& line, const Command& command, const Look& look, bool all) {
+  if (&command == &line.app) return program_help(line, look);
+  const std::vector<std::string>& common = command.words.common;
+  const bool is_short = !all && !common.empty();
+  const std::string name = "ladder " + command.words.name;
+  std::string text = look.painted(Style::strong, wrapped(name + ": " + command.words.summary, "  "));
+  text += "\n" + look.painted(Style::strong, "Usage: ") + wrapped(usage(command), "           ");
+  for (const std::string& paragraph : paragraphs(command.words.about)) {
+    text += "\n" + wrapped(paragraph);
+    if (is_short) break;
+  }
+  constexpr size_t few = 4;
+  text += examples_text(command, look, is_short ? few : command.words.examples.size());
+  if (!is_short) {
+    for (const Section& section : sections_of(command)) text += section_text(section, look);
+    return text;
+  }
+  Section section{.title = "Common flags", .items = {}};
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->get_positional()) section.items.push_back(item_of(*option));
+  }
+  for (const std::string& flag : common) section.items.push_back(item_of(*command.get_option(flag)));
+  return text + section_text(section, look) + fmt::format("\nEvery flag: {} --help-all\n", name);
+}
+
+std::string help_markdown(const CommandLine& line) {
+  std::string text = "# The commands of `ladder`\n";
+  const auto describe = [&](const Command& command) {
+    const bool whole = &command == &line.app;
+    for (const std::string& paragraph : paragraphs(command.words.about))
+      text += "\n" + markdown_with_code(paragraph) + "\n";
+    text += "\n    " + usage(command) + "\n";
+    for (const auto& [title, items] : sections_of(command)) {
+      if (!whole && title == command.get_help_ptr()->get_group()) continue;  // the same everywhere
+      text += "\n**" + title + "**\n\n";
+      for (const auto& [name, words] : items) text += fmt::format("- `{}`: {}\n", name, markdown_with_code(words));
+    }
+    text += whole ? "\n**Begin with**\n" : "\n**Examples**\n";
+    for (const auto& [example, shows] : command.words.examples) {
+      text += fmt::format("\n{}\n\n    {}\n", markdown_with_code(shows), example);
+    }
+  };
+  describe(line.app);
+  text += "\n" + markdown_with_code(exit_statuses) + "\n";
+  std::string group;
+  for (const Command* command : line.commands()) {
+    if (command->words.group != group) text += "\n## " + (group = command->words.group) + "\n";
+    text += fmt::format("\n### ladder {}\n\n*{}*\n", command->words.name, markdown_with_code(command->words.summary));
+    describe(*command);
+  }
+  return text + "\n<!-- Made by: build/release/ladder help --markdown > docs/cli.md -->\n";
+}
+
+void add_help_commands(CommandLine& line) {
+  add_help(line);
+  add_completion(line);
+}
+
+}  // namespace ablations

@@ -1,0 +1,24 @@
+// The text of `ladder --help`, `ladder COMMAND --help` and docs/cli.md, made from the commands (command.h). It is the
+// same on every machine.
+#pragma once
+
+#include "cli/command.h"
+#include "text/style.h"
+
+#include <string>
+
+namespace ablations {
+
+// At most 80 columns wide, and 40 lines long unless `all`. Of a command, or, for line.app, of the program.
+std::string help_text(const CommandLine& line, const Command& command, const Look& look, bool all);
+
+// docs/cli.md.
+std::string help_markdown(const CommandLine& line);
+
+// "-B, --batch N"; a positional one in capitals, "SHARDS..." where it may be several.
+std::string name_of(const CLI::Option& option);
+
+// A script that completes `ladder` in bash.
+std::string bash_completion(const CommandLine& line);
+
+}  // namespace ablations

@@ -1,0 +1,166 @@
+// `ladder train --lr-sweep`: a short training for each learning rate, and what they show.
+#include "plots/lr_sweep.h"
+
+#include "ablations/training/rate_grid.h"
+#include "ablations/training/rate_verdict.h"
+#include "ablations/training/training.h"
+#include "ablations/training/training_folder.h"
+#include "cli/commands.h"
+#include "cli/draw.h"
+#include "cli/place.h"
+#include "cli/prompt.h"
+#include "cli/training_request.h"
+#include "files/files.h"
+#include "files/printable.h"
+#include "harness/process/locks.h"
+#include "harness/process/process.h"
+#include "model/trainer.h"
+#include "plots/training_report.h"
+#include "text/figures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <iterator>
+#include <optional>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace ablations {
+
+namespace fs = std::filesystem;
+using files::printable;
+
+namespace {
+
+constexpr int64_t most_sweep_steps = 10000;  // as the schema of a sweep has it
+
+void check_sweep_steps(int64_t steps) {
+  if (steps >= least_sweep_steps && steps <= most_sweep_steps) return;
+  throw std::invalid_argument(
+      fmt::format("--lr-sweep: each training must have between {} and {} steps (--steps, --tokens or --epochs), got {}",
+                  least_sweep_steps, most_sweep_steps, steps));
+}
+
+// Without validation: the losses of the end are compared.
+PreparedTraining prepared_sweep(TrainFlags flags, double lowest) {
+  flags.lr = lowest;
+  PreparedTraining prepared = prepared_training(flags);
+  TrainingSettings& settings = prepared.training.settings;
+  check_sweep_steps(settings.steps);
+  if (settings.ranks) throw std::invalid_argument("--lr-sweep: trains in one process, and not with data_parallel ddp");
+  settings.validation_every = settings.validation_batches = 0;
+  return prepared;
+}
+
+std::vector<TrainingSchedule> schedules_of(TrainFlags flags, const std::vector<double>& rates, int64_t steps) {
+  std::vector<TrainingSchedule> schedules;
+  for (const double rate : rates) {
+    flags.lr = rate;
+    schedules.push_back(schedule_of(flags, steps));
+  }
+  return schedules;
+}
+
+// A training from the first step on. None where it was interrupted.
+std::optional<SweptRate> trained_with(const PreparedTraining& prepared, const TrainingSchedule& schedule) {
+  Training training = prepared.training;
+  TrainingSettings& settings = training.settings;
+  settings.learning_rate = schedule;
+  model::Trainer trainer(config_of(prepared.options), settings.recipe, trainer_options(settings),
+                         prepared.data.training);
+  load_first_weights(trainer, training);
+  SweptRate rate{.learning_rate = schedule};
+  TrainingHooks hooks;
+  hooks.log_every = settings.recipe.device == model::Device::cuda ? 10 : 1;
+  hooks.on_step = [&](const TrainingStep& step, double /*seconds_left*/) { rate.losses.push_back(step.loss); };
+  hooks.interrupted = harness::interrupted;
+  const TrainingEnd end = carry_on(trainer, training, prepared.data, hooks);
+  if (end.why == TrainingEnd::Why::interrupted) return std::nullopt;
+  rate.not_finite = end.what;
+  return rate;
+}
+
+void say_what_is_swept(const PreparedTraining& prepared, size_t rates) {
+  const TrainingSettings& settings = prepared.training.settings;
+  fmt::print(stderr, "recipe: {}\n", printable(prepared.training.recipe_from));
+  fmt::print(stderr, "{}, {} parameters: {}, each {} of {} tokens\n", settings.model,
+             count(static_cast<double>(prepared.training.parameters)), number_of(static_cast<int64_t>(rates), "rate"),
+             number_of(settings.steps, "step"), settings.tokens_per_step());
+}
+
+void say_what_came_of(const SweptRate& rate, size_t number, size_t rates) {
+  const auto figure = [](const std::optional<double>& loss) {
+    return loss ? fmt::format("{:.4g}", *loss) : "not finite";
+  };
+  fmt::print(stderr, "rate {}/{}: {:.3g}, loss {} -> {}\n", number, rates, rate.learning_rate.peak,
+             figure(rate.losses.front()), rate.not_finite.empty() ? figure(rate.losses.back()) : "not finite");
+}
+
+void say_that_it_stopped(const LearningRateSweep& sweep, const std::string& out) {
+  const bool is_kept = !out.empty() && !sweep.rates.empty();
+  fmt::print(stderr, "interrupted after {} of {} rates{}\n", sweep.rates.size(), sweep.planned,
+             is_kept ? "; draw what is there with: ladder report " + printable(out) : "");
+}
+
+// Throws std::runtime_error where there is no room for it.
+void keep(const LearningRateSweep& sweep, const fs::path& out) {
+  try {
+    write_document(out / lr_sweep_file, sweep);
+  } catch (const std::system_error& error) {
+    throw std::runtime_error(
+        fmt::format("{}: the sweep stops after {} of {} rates", error.what(), sweep.rates.size(), sweep.planned));
+  }
+}
+
+}  // namespace
+
+int lr_sweep(const TrainFlags& flags) {
+  const std::vector<double> rates = rates_of(flags.lr_sweep);
+  const fs::path out = files::named_folder(flags.out);
+  if (!out.empty()) {
+    check_can_make(out);
+    check_may_begin_training(out);
+  }
+  PreparedTraining prepared = prepared_sweep(flags, rates.front());
+  const std::vector<TrainingSchedule> schedules = schedules_of(flags, rates, prepared.training.settings.steps);
+  prepare_process(prepared.options);
+  prepared.training.environment = environment_here();
+  std::optional<harness::FolderLock> lock;
+  if (!out.empty()) {
+    fs::create_directories(out);
+    lock.emplace(out);
+    check_may_begin_training(out);  // nobody else has begun one meanwhile
+  }
+
+  LearningRateSweep sweep{
+      .device = trained_on(prepared.training), .training = prepared.training, .planned = std::ssize(rates)};
+  std::ranges::for_each(prepared.notes, say_note);
+  if (!flags.json) say_what_is_swept(prepared, rates.size());
+  harness::catch_interrupts();
+  for (const TrainingSchedule& schedule : schedules) {
+    std::optional<SweptRate> rate;
+    if (!harness::interrupted()) rate = trained_with(prepared, schedule);
+    if (!rate) break;
+    if (!flags.json) say_what_came_of(*rate, sweep.rates.size() + 1, rates.size());
+    sweep.rates.push_back(*std::move(rate));
+    sweep = with_said(judged(std::move(sweep)));
+    if (!out.empty()) keep(sweep, out);  // so that what fails later costs no rate
+  }
+  const bool stopped = std::ssize(sweep.rates) < sweep.planned;
+  if (stopped) say_that_it_stopped(sweep, flags.out);
+  if (sweep.rates.empty()) return 130;
+  fmt::print("{}", flags.json ? files::ascii_text(json_of(sweep)) + "\n" : lr_sweep_table(sweep, standard_output()));
+  std::fflush(stdout);
+  if (!out.empty() && !stopped) {
+    const Drawn drawn = try_draw_lr_sweep(sweep, out);
+    if (!flags.json) fmt::print("{}", drawn.said);
+    if (drawn.exit_status != 0) fmt::print(stderr, "draw it with: ladder report {}\n", printable(flags.out));
+  }
+  return stopped ? 130 : sweep.best ? 0 : 1;
+}
+
+}  // namespace ablations

@@ -1,0 +1,30 @@
+// What a study would be on this machine, told before any run.
+#pragma once
+
+#include "ablations/plan/plan.h"
+#include "ablations/profile/estimate.h"
+#include "cli/flags.h"
+
+#include <string>
+
+namespace ablations {
+
+struct Prospect {
+  Plan plan;
+  Estimate estimate;
+  std::string refusal;  // why `ladder ablate` would not begin it; empty: it would
+};
+
+// Throws std::invalid_argument as make_plan does. Neither times anything for the plan nor looks into its text.
+Prospect prospect_of(const AblateFlags& flags);
+
+// "can be measured", "not measured" or "not applicable here".
+const char* status_text(const Rung& rung);
+
+// "7 rungs, about 13 minutes, 3.1 GiB"; "6 of 7 rungs, ..." where some cannot be measured.
+std::string summary_of(const Prospect& prospect);
+
+// A line for each rung, and that summary.
+std::string rungs_text(const Prospect& prospect);
+
+}  // namespace ablations

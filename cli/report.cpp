@@ -1,0 +1,279 @@
+// `ladder report`: a study, or two beside each other, a gate, a training, a sweep of learning rates, or a study of time
+// to loss, as a page and charts.
+#include "plots/report.h"
+
+#include "ablations/run/study_folder.h"
+#include "ablations/training/quality.h"
+#include "ablations/training/rate_verdict.h"
+#include "ablations/training/training_folder.h"
+#include "ablations/training/training_log.h"
+#include "cli/commands.h"
+#include "cli/draw.h"
+#include "cli/place.h"
+#include "cli/request.h"
+#include "files/files.h"
+#include "files/printable.h"
+#include "plots/comparison.h"
+#include "plots/lr_sweep.h"
+#include "plots/printable_texts.h"
+#include "plots/remarks.h"
+#include "plots/sentences.h"
+#include "plots/to_loss.h"
+#include "plots/training_report.h"
+#include "study/archive/seal.h"
+#include "study/archive/study_files.h"
+#include "study/archive/study_place.h"
+#include "text/style.h"
+#include "text/text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <system_error>
+
+namespace ablations {
+
+namespace fs = std::filesystem;
+using files::printable;
+
+namespace {
+
+bool is_document(const fs::path& path, const char* kind) {
+  if (!fs::is_regular_file(path) || path.extension() != ".json" || path.filename() == "study.json") return false;
+  return files::kind_of(files::read_any_json(path)) == kind;
+}
+
+// The document of a gate, a sweep and so on, which is `path` or lies in that folder; empty: the path is of something
+// else.
+fs::path document_at(const fs::path& path, const char* name, const char* kind) {
+  if (fs::is_directory(path)) return fs::exists(path / name) ? path / name : fs::path();
+  return is_document(path, kind) ? path : fs::path();
+}
+
+// A training's folder, named by itself, its training.json or its log; empty: the path is of something else.
+fs::path training_in(const fs::path& path) {
+  if (fs::is_directory(path)) return holds_training(path) ? files::named_folder(path) : fs::path();
+  const fs::path folder = fs::absolute(path).parent_path();
+  const bool is_its_file = path.filename() == log_file || is_document(path, "training");
+  return is_its_file && holds_training(folder) ? folder : fs::path();
+}
+
+bool is_of_training(const fs::path& path) { return is_document(path, "training_report") || !training_in(path).empty(); }
+
+StudyFiles read_study(const StudyPlace& place) {
+  const Plan plan = open_study(place.folder());
+  if (plan.gate) {
+    throw std::invalid_argument(
+        fmt::format("{}: is a gate that has no verdict yet; resume it with: ladder gate --resume --out {}",
+                    place.folder().string(), place.folder().string()));
+  }
+  StudyFiles study = computed_study(plan, place.folder());
+  study.source = place.name();
+  if (has_edited_records(study.edits, place.folder())) {
+    study.study.warnings.emplace_back(
+        "records are not what they were when the study was made; `ladder verify` says which");
+  }
+  return study;
+}
+
+// The study's own study.json is made again with its report, unless records were edited. If its folder cannot be
+// written, the study can still be drawn elsewhere.
+void renew(const StudyFiles& study, const StudyPlace& place, const fs::path& out) {
+  const fs::path& folder = place.folder();
+  const bool keeps = has_edited_records(study.edits, folder);
+  try {
+    if (!place.is_packed() && !keeps) write_document(folder / study_file, study.study);
+  } catch (const std::system_error& error) {
+    if (fs::weakly_canonical(folder) == fs::weakly_canonical(out)) {
+      throw std::invalid_argument(fmt::format("{}; --out names another folder to draw into", error.what()));
+    }
+    fmt::print(stderr, "note: {}; the drawing is still computed from the records\n", printable(error.what()));
+  }
+  for (const Finding& edit : study.edits) {
+    fmt::print(stderr, "note: {} has changed since the study was made: {}, expected {}\n", printable(edit.file),
+               printable(edit.stored), printable(edit.expected));
+  }
+  if (keeps) {
+    fmt::print(stderr, "note: {} is left as it is; if the records are right, delete it and draw the report again\n",
+               printable((folder / study_file).string()));
+  }
+}
+
+// Where a document is drawn that cannot be combined with others.
+fs::path place_of_drawing(const fs::path& file, const ReportFlags& flags, const char* what, const char* instead) {
+  if (flags.studies.size() > 1 || !flags.with.empty() || flags.published) {
+    throw std::invalid_argument(fmt::format("{}: a {} is drawn as it is, by itself; {}", file.string(), what, instead));
+  }
+  return flags.out.empty() ? fs::absolute(file).parent_path() : files::named_folder(flags.out);
+}
+
+// A report may go into a study's own folder or replace an earlier report, but must not overwrite what it shows.
+void check_report_goes_to(const fs::path& out, const std::vector<std::string>& with) {
+  check_folder(out);
+  if (!is_of_kind(out / "plan.json", "plan")) {
+    check_draws_over_own(out, "report.json", "report", files_of_report());
+  }
+  check_has_no_links(out, {"charts"});
+  std::vector<Input> inputs;
+  inputs.reserve(with.size());
+  for (const std::string& file : with) inputs.push_back({"--with", file});
+  for (const std::string& name : files_of_report()) check_not_read("--out", out / name, inputs);
+}
+
+// Before a document is drawn elsewhere than in its own folder.
+void check_is_no_studys(const fs::path& out) {
+  if (!is_of_kind(out / "plan.json", "plan")) return;
+  throw std::invalid_argument(
+      fmt::format("{}: is a study's or a gate's folder; name another one with --out", out.string()));
+}
+
+bool are_same(const fs::path& folder, const fs::path& other) {
+  return fs::exists(folder) && fs::exists(other) && fs::equivalent(folder, other);
+}
+
+int draw_gate(const fs::path& file, const ReportFlags& flags) {
+  const fs::path out =
+      place_of_drawing(file, flags, "gate", "ladder report STUDY --with GATE.json shows it beside a study");
+  const auto result = read_document<GateResult>(file);
+  if (!are_same(out, fs::absolute(file).parent_path()) || file.filename() != "gate.json") {
+    check_is_no_studys(out);
+    check_draws_over_own(out, "gate.json", "gate", files_of_gate());
+    fs::create_directories(out);
+    write_document(out / "gate.json", result);
+  }
+  check_has_no_links(out, {"charts"});
+  const Drawn drawn = show_gate(result, out, false);
+  return drawn.exit_status != 0 ? drawn.exit_status : result.exit_status;
+}
+
+int show_training(const TrainingReport& report, const fs::path& out, const ReportFlags& flags) {
+  check_has_no_links(out, {"charts"});
+  Drawn drawn = draw_training_report(report, out);
+  if (!flags.tensorboard.empty() && drawn.exit_status == 0) {
+    const Drawn events = write_event_file(out / "report.json", files::named_folder(flags.tensorboard));
+    drawn.exit_status = events.exit_status;
+    drawn.said += events.said;
+  }
+  fmt::print("{}{}", training_summary(report, standard_output()), drawn.said);
+  return drawn.exit_status;
+}
+
+int draw_training(const fs::path& folder, const ReportFlags& flags) {
+  const fs::path out = place_of_drawing(folder / log_file, flags, "training", "name it alone");
+  const Training training = open_training(folder);
+  const std::vector<TrainingStep> steps = logged_steps(folder);
+  if (steps.empty()) throw std::invalid_argument(fmt::format("{}: has no step yet", (folder / log_file).string()));
+  if (!are_same(out, folder)) {
+    check_is_no_studys(out);
+    check_draws_over_own(out, "report.json", "training_report", files_of_training_page("report.json"));
+  }
+  return show_training(training_report(fs::weakly_canonical(folder).filename().string(), training, steps), out, flags);
+}
+
+// Where a document of a training, of a sweep or of time to loss is drawn.
+fs::path place_to_redraw(const fs::path& file, const ReportFlags& flags, const char* what, const char* name,
+                         const char* kind) {
+  fs::path out = place_of_drawing(file, flags, what, "name it alone");
+  check_is_no_studys(out);
+  check_draws_over_own(out, name, kind, files_of_training_page(name));
+  check_has_no_links(out, {"charts"});
+  return out;
+}
+
+int redraw_training(const fs::path& file, const ReportFlags& flags) {
+  const auto report = read_document<TrainingReport>(file);
+  if (report.said.headline.empty()) {
+    throw std::invalid_argument(
+        fmt::format("{}: an older program wrote it; name the training's folder instead", file.string()));
+  }
+  return show_training(report, place_to_redraw(file, flags, "training", "report.json", TrainingReport::kind), flags);
+}
+
+int redraw_lr_sweep(const fs::path& file, const ReportFlags& flags) {
+  const LearningRateSweep sweep = with_said(judged(read_document<LearningRateSweep>(file)));
+  const fs::path out = place_to_redraw(file, flags, "sweep of learning rates", lr_sweep_file, LearningRateSweep::kind);
+  const Drawn drawn = draw_lr_sweep(sweep, out);
+  fmt::print("{}{}", lr_sweep_table(sweep, standard_output()), drawn.said);
+  return drawn.exit_status;
+}
+
+int redraw_to_loss(const fs::path& file, const ReportFlags& flags) {
+  const TimeToLoss study = with_said(judged(read_document<TimeToLoss>(file)));
+  const fs::path out = place_to_redraw(file, flags, "study of time to loss", to_loss_file, TimeToLoss::kind);
+  const Drawn drawn = draw_to_loss(study, out);
+  fmt::print("{}{}", to_loss_table(study, standard_output()), drawn.said);
+  return drawn.exit_status;
+}
+
+// One study's table, or the comparison of two. Exit status 1 where a rung failed, was not proven or is void.
+int show_report(const Report& report, const Drawn& drawn, bool verbose) {
+  int status = 0;
+  if (report.studies.size() == 1) {
+    status = show_study(report.studies[0].study, false, verbose);
+  } else {
+    if (report.comparison) fmt::print("{}", comparison_table(*report.comparison, standard_output(), sides_of_studies));
+    fmt::print("{}", said_text(with_printable_texts(said_of(report)), standard_output()));
+    const auto has_failed = [](const ReportedStudy& entry) { return any_failed(entry.study); };
+    status = std::ranges::any_of(report.studies, has_failed) ? 1 : 0;
+  }
+  fmt::print("{}", drawn.said);
+  return drawn.exit_status != 0 ? drawn.exit_status : status;
+}
+
+int draw_again(const fs::path& file, const ReportFlags& flags) {
+  const fs::path out = place_of_drawing(file, flags, "report", "name the studies to put something beside it");
+  const auto report = read_document<Report>(file);
+  check_report_goes_to(out, {});
+  const Drawn drawn = draw_report(report, out);
+  show_notes(report);
+  return show_report(report, drawn, flags.verbose);
+}
+
+}  // namespace
+
+int report(const ReportFlags& flags) {
+  if (flags.studies.size() > 2) {
+    throw std::invalid_argument(
+        fmt::format("ladder report: must be given one or two studies, got {}", flags.studies.size()));
+  }
+  const std::vector<fs::path> paths(flags.studies.begin(), flags.studies.end());
+  if (!flags.tensorboard.empty() && std::ranges::none_of(paths, is_of_training)) {
+    throw std::invalid_argument(fmt::format("--tensorboard: needs a training, and {} is none", paths[0].string()));
+  }
+  for (const fs::path& path : paths) {
+    if (is_document(path, "report")) return draw_again(path, flags);
+    if (const fs::path gate = document_at(path, "gate.json", "gate"); !gate.empty()) return draw_gate(gate, flags);
+    if (is_document(path, TrainingReport::kind)) return redraw_training(path, flags);
+    if (const fs::path training = training_in(path); !training.empty()) return draw_training(training, flags);
+    if (const fs::path sweep = document_at(path, lr_sweep_file, LearningRateSweep::kind); !sweep.empty()) {
+      return redraw_lr_sweep(sweep, flags);
+    }
+    if (const fs::path study = document_at(path, to_loss_file, TimeToLoss::kind); !study.empty()) {
+      return redraw_to_loss(study, flags);
+    }
+  }
+  if (paths.size() == 2 && fs::exists(paths[0]) && fs::exists(paths[1]) && fs::equivalent(paths[0], paths[1])) {
+    throw std::invalid_argument(fmt::format("{}: given twice; name two different studies", paths[0].string()));
+  }
+  const std::vector<StudyPlace> places(paths.begin(), paths.end());
+  std::vector<StudyFiles> studies;
+  studies.reserve(places.size());
+  for (const StudyPlace& place : places) studies.push_back(read_study(place));
+  const bool alone = paths.size() == 1;
+  if (!alone && studies[0].source == studies[1].source) studies[1].source += " (2)";
+  const auto own_folder = [](const fs::path& path) {
+    return fs::is_directory(path) ? path : fs::absolute(path).parent_path();
+  };
+  const fs::path out = !flags.out.empty() ? files::named_folder(flags.out)
+                       : alone            ? files::named_folder(own_folder(paths[0]))
+                               : fs::path("reports") / fmt::format("{}-{}", studies[0].source, studies[1].source);
+  check_report_goes_to(out, flags.with);
+  const Report document = report_document(studies, {flags.with.begin(), flags.with.end()}, flags.published);
+  if (alone) renew(studies[0], places[0], out);
+  const Drawn drawn = draw_report(document, out);
+  show_notes(document);
+  return show_report(document, drawn, flags.verbose);
+}
+
+}  // namespace ablations

@@ -1,0 +1,400 @@
+#include "cli/request.h"
+
+#include "ablations/plan/quick.h"
+#include "ablations/plan/shard.h"
+#include "ablations/run/child.h"
+#include "ablations/run/reproduce.h"
+#include "ablations/techniques/techniques.h"
+#include "cli/defaults.h"
+#include "cli/timed_here.h"
+#include "files/files.h"
+#include "files/resources.h"
+#include "files/what_is.h"
+#include "harness/machine/environment.h"
+#include "harness/process/unfit.h"
+#include "harness/process/utc.h"
+#include "model/config.h"
+#include "model/data.h"
+#include "model/ranks.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <random>
+#include <stdexcept>
+
+namespace ablations {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// T against the model, before any child is started.
+void check_context(const std::string& model_name, int64_t T, int64_t positions) {
+  const model::Config config = model::with_positions(model::preset(model_name), positions);
+  if (T > config.n_positions) {
+    throw std::invalid_argument(
+        fmt::format("--context must be between 1 and {0}, got {1}; {2} has {0} positions, --positions gives it more",
+                    config.n_positions, T, config.name));
+  }
+}
+
+// Refuses what the machine cannot run, before any child is started.
+void check_recipe(const model::Recipe& recipe, const model::Config& config,
+                  const harness::Machine& machine = harness::this_machine()) {
+  if (recipe.device == model::Device::cuda && !machine.gpu) {
+    throw harness::Unfit("recipe: device cuda is not available here: " + machine.no_gpu_reason);
+  }
+  if (const std::string obstacle = recipe_obstacle(recipe, machine); !obstacle.empty()) {
+    throw std::invalid_argument("recipe: " + obstacle);
+  }
+  if (recipe.vocabulary_rows < config.vocabulary) {
+    throw std::invalid_argument(
+        fmt::format("recipe: vocabulary_rows must be at least {}, got {}", config.vocabulary, recipe.vocabulary_rows));
+  }
+}
+
+// The data against the recipe.
+void check_data(const model::Recipe& recipe, const fs::path& data) {
+  if (const std::string obstacle = batches_obstacle(recipe.batches, data); !obstacle.empty()) {
+    throw std::invalid_argument("recipe: " + obstacle);
+  }
+}
+
+// The tokens that the plan's runs read. A text is tokenised here once, so that no run has to.
+model::TokenStream tokens_of(const PlannedWorkload& workload) {
+  const int64_t vocabulary = model::preset(workload.model).vocabulary;
+  const std::string& file = workload.tokens;
+  if (!file.empty() && fs::exists(file)) return model::load_tokens(file, vocabulary, model::Keep::in_file);
+  model::TokenStream tokens = model::tokens_of(workload.data, workload.vocabulary, files::cache_folder() / "tokens",
+                                               vocabulary, model::Keep::in_file);
+  if (!file.empty() && !fs::exists(file)) {
+    throw std::invalid_argument(
+        fmt::format("{}: the study's token file is missing, and {} does not give it again: the text, the vocabulary or "
+                    "the cache folder has changed; begin a new study",
+                    file, workload.data));
+  }
+  return tokens;
+}
+
+fs::path named_data(const WorkloadFlags& flags) {
+  if (!flags.data.empty()) {
+    (void)files::InputFile(flags.data);  // before anything is waited for
+    return fs::absolute(flags.data);
+  }
+  const bool readable =
+      fs::exists(default_text()) && (!flags.vocabulary.empty() || fs::exists(files::default_vocabulary()));
+  if (!readable && fs::exists(bundled_tokens())) return bundled_tokens();
+  if (!fs::exists(default_text())) {
+    throw std::invalid_argument(
+        fmt::format("the default text is missing ({}): `make data` fetches it, or name yours with --data",
+                    default_text().string()));
+  }
+  return default_text();
+}
+
+fs::path data_file(const WorkloadFlags& flags) {
+  fs::path data = named_data(flags);
+  if (flags.repeat_to == 0) return data;
+  if (files::is_token_file(data)) {
+    throw std::invalid_argument(
+        fmt::format("--repeat-to: needs a text, and {} is a token file; --data names a text", data.string()));
+  }
+  return model::repeated_text(data, static_cast<uint64_t>(flags.repeat_to), files::cache_folder() / "texts");
+}
+
+fs::path vocabulary_file(const WorkloadFlags& flags) {
+  return flags.vocabulary.empty() ? files::default_vocabulary() : fs::absolute(flags.vocabulary);
+}
+
+int64_t threads_of(const WorkloadFlags& flags) {
+  const int64_t threads = threads_for(flags.threads);
+  return flags.threads > 0 ? threads : std::max<int64_t>(1, threads / model::ranks_of_environment().local_size);
+}
+
+// Flags that are given replace what a ladder, or the options of a run, had: of the step in `workload`, of their number
+// in `steps`.
+template <class Sizes, class Steps>
+void apply(const WorkloadFlags& flags, Sizes& workload, Steps& steps) {
+  if (!flags.model.empty()) {
+    workload.model = flags.model;
+    // Without a flag the context is at most what this model has.
+    workload.T = std::min(workload.T, model::with_positions(model::preset(flags.model), flags.positions).n_positions);
+  }
+  if (flags.B > 0) workload.B = flags.B;
+  if (flags.T > 0) workload.T = flags.T;
+  if (flags.accumulation > 0) workload.accumulation = flags.accumulation;
+  if (flags.warmup >= 0) steps.warmup_steps = flags.warmup;
+  if (flags.steps > 0) steps.timed_steps = flags.steps;
+}
+
+// A GPU's energy counter moves every 100 ms or so: over such a window its difference is right to 7 %.
+constexpr double window_for_energy_s = 1.5;
+
+// "gpt2-cpu-20261121T110500Z": what utc_now() says, without what a file name should not have.
+std::string study_id(const std::string& ladder, const std::string& created) {
+  std::string stamp;
+  for (const char c : created) {
+    if (c != '-' && c != ':') stamp += c;
+  }
+  return ladder + "-" + stamp;
+}
+
+Choose choice_of(OwnOperations& timed) {
+  return [&](const model::Recipe& before, model::Recipe& edited) { return timed.choose(before, edited); };
+}
+
+}  // namespace
+
+Plan make_plan(const AblateFlags& ablate, OwnAre own) {
+  const WorkloadFlags& flags = ablate.workload;
+  Ladder ladder = load_ladder(chosen_ladder(ablate.ladder));
+  apply(flags, ladder.workload, ladder.plan);
+  ladder.start.deterministic |= flags.deterministic;
+  const Design design = design_of(ablate.design, harness::this_machine());
+  const int64_t given = design.swept == Swept::batch     ? flags.B
+                        : design.swept == Swept::context ? flags.T
+                                                         : flags.accumulation;
+  if (design.swept && given > 0) {
+    throw std::invalid_argument(fmt::format("--{0} cannot be combined with --sweep {0}=...", name_of(*design.swept)));
+  }
+  const bool shared = !ablate.shard.empty();  // by several machines, which must all make the same plan
+  Plan plan{.id = "",
+            .created = shared ? "" : harness::utc_now(),
+            .ladder = {.name = ladder.name, .title = ladder.title, .file = ladder.file},
+            .workload = {ladder.workload, ladder.workload.model, static_cast<uint64_t>(flags.seed), threads_of(flags),
+                         data_file(flags).string(), vocabulary_file(flags).string(), /*tokens=*/"", flags.cold_cache},
+            .warmup_steps = ladder.plan.warmup_steps,
+            .timed_steps = ladder.plan.timed_steps,
+            .repeats = ablate.repeats > 0 ? ablate.repeats : ladder.plan.repeats,
+            .order_seed = ablate.order_seed >= 0 ? static_cast<uint64_t>(ablate.order_seed)
+                          : shared               ? 1
+                                                 : std::random_device{}(),
+            .run_limit_s = static_cast<double>(ablate.limit_s),
+            .mode = design.mode,
+            .swept = design.swept};
+  plan.workload.positions = model::with_positions(model::preset(plan.workload.model), flags.positions).n_positions;
+  if (flags.repeat_to > 0) plan.workload.repeated = {named_data(flags).filename().string(), flags.repeat_to};
+  if (shared) plan.shard = shard_of(ablate.shard);
+  OwnOperations timed = own_operations_here({.model = plan.workload.model,
+                                             .B = plan.workload.B,
+                                             .T = plan.workload.T,
+                                             .positions = plan.workload.positions,
+                                             .threads = plan.workload.threads,
+                                             .data = plan.workload.data,
+                                             .vocabulary = plan.workload.vocabulary,
+                                             .recipe = {},
+                                             .applied = {}},
+                                            ablate.wait);
+  plan.rungs = rungs_of(ladder, design, shape_of(plan), harness::this_machine(),
+                        own == OwnAre::timed && !shared ? choice_of(timed) : nullptr);
+  plan.product_timings = timed.timings();
+  for (Rung& rung : plan.rungs) {
+    const std::string reason = batches_obstacle(rung.recipe.batches, plan.workload.data);
+    if (rung.status != Rung::Status::planned || reason.empty()) continue;
+    rung.status = Rung::Status::not_applicable;
+    rung.reason = reason;
+  }
+  if (plan.rungs.front().shape) plan.workload.positions = plan.rungs.front().shape->positions;
+  if (flags.steps == 0 && uses_cuda(plan)) plan.least_window_s = window_for_energy_s;
+  plan.reference = reference_rung(plan.rungs);
+  plan.runs = interleave(plan.rungs, plan.repeats, plan.order_seed);
+  if (ablate.quick) make_quick(plan);
+  plan.id = shared ? id_by_content(plan) : study_id(plan.ladder.name, plan.created);
+  if (plan.runs.empty()) {
+    throw std::invalid_argument(
+        fmt::format("ladder {}: no rung applies on this machine: {}", plan.ladder.name, plan.rungs.front().reason));
+  }
+  return plan;
+}
+
+std::string check_workload(const Plan& plan) {
+  const PlannedWorkload& workload = plan.workload;
+  const model::TokenStream tokens = tokens_of(workload);  // in the file: they may be more than the memory
+  const model::Config config = model::preset(workload.model);
+  for (size_t i = 0; i < plan.rungs.size(); ++i) {
+    const Rung& rung = plan.rungs[i];
+    if (rung.status != Rung::Status::planned) continue;
+    const Shape shape = shape_of(plan, i);
+    check_context(workload.model, shape.T, shape.positions);
+    check_recipe(rung.recipe, config);
+    check_data(rung.recipe, workload.data);
+    check_warmup(rung.recipe, plan.warmup_steps);
+    (void)model::BatchLoader(tokens, shape.B, shape.T, workload.seed, model::Batches::mapped);
+    if (!rung.peer.empty() && !fs::exists(peer_script())) {
+      throw std::invalid_argument(fmt::format("--with-peer: {} is missing", peer_script().string()));
+    }
+    if (!rung.peer.empty() && ::access(python().front().c_str(), X_OK) != 0) {
+      throw std::invalid_argument(fmt::format(
+          "--with-peer: {} cannot be run; LADDER_PYTHON names another Python that has PyTorch", python().front()));
+    }
+  }
+  return fs::absolute(tokens.file).string();
+}
+
+namespace {
+
+// The run of a record, with this program and on its data, or every reason why not.
+RunOptions options_again(const RunFlags& run) {
+  const auto record = read_document<Record>(run.from);
+  RunOptions options = options_of(record, run.from);
+  options.data = data_file(run.workload);
+  options.vocabulary = vocabulary_file(run.workload);
+  const int64_t vocabulary = model::preset(options.model).vocabulary;
+  const model::TokenStream tokens = model::tokens_of(options.data, options.vocabulary, files::cache_folder() / "tokens",
+                                                     vocabulary, model::Keep::in_file);
+  options.tokens = tokens.file;
+  std::vector<std::string> faults;
+  if (const Workload::Data& data = record.workload.data; data.sha256 != tokens.sha256) {
+    faults.push_back(fmt::format(
+        "data: the record's tokens of \"{}\" have SHA-256 \"{}\", {} has those of {} (--data names another file)",
+        data.source, data.sha256, tokens.sha256, options.data.string()));
+  }
+  if (const auto ranks = ranks_under(options.recipe); ranks != options.ranks) {
+    faults.push_back(
+        fmt::format("ranks: the record has {}, and WORLD_SIZE is {}", options.ranks.value_or(1), ranks.value_or(1)));
+  }
+  if (!run.any_program) {
+    for (const std::string& difference :
+         compare_programs(record.environment, environment_here(), options.recipe.device).differences) {
+      faults.push_back(difference + " (--any-program runs it anyway)");
+    }
+  }
+  if (!faults.empty()) {
+    throw std::invalid_argument(fmt::format("--from {}: not the same run: {}", run.from, fmt::join(faults, "; ")));
+  }
+  check_context(options.model, options.T, options.positions);
+  check_recipe(options.recipe, model::preset(options.model));
+  check_data(options.recipe, options.data);
+  return options;
+}
+
+// A run of a plan, as the runner starts it.
+RunOptions planned_options(const RunFlags& run) {
+  const Plan plan = plan_from_json(files::read_any_json(run.plan), run.plan);
+  const PlannedRun& planned = planned_run(plan, run);
+  const Rung& rung = plan.rungs[planned.rung];
+  const Shape shape = shape_of(plan, planned.rung);
+  if (!rung.peer.empty()) {
+    throw std::invalid_argument(fmt::format("{}: run \"{}\" is for PyTorch: python {} --plan {} --run {} --record FILE",
+                                            run.plan, run.run_id, peer_script().string(), run.plan, run.run_id));
+  }
+  const PlannedWorkload& workload = plan.workload;
+  return {.id = planned.id,
+          .model = workload.model,
+          .B = shape.B,
+          .T = shape.T,
+          .accumulation = shape.accumulation,
+          .ranks = ranks_under(rung.recipe),
+          .positions = shape.positions,
+          .warmup_steps = plan.warmup_steps,
+          .timed_steps = plan.timed_steps,
+          .least_window_s = plan.least_window_s,
+          .seed = workload.seed,
+          .threads = workload.threads,
+          .data = workload.data,
+          .vocabulary = workload.vocabulary,
+          .tokens = workload.tokens,
+          .cold_cache = workload.cold_cache,
+          .recipe = rung.recipe,
+          .applied = rung.applied,
+          .product_timings = plan.product_timings};
+}
+
+struct FlagNames {
+  const char *recipe, *rung;  // in messages
+};
+
+// The recipe and the size of a step; rungs are those of the machine.
+RunOptions step_options(const RunFlags& run, const harness::Machine& machine, const FlagNames& names, OwnAre own) {
+  const WorkloadFlags& flags = run.workload;
+  RunOptions options;
+  options.positions = flags.positions;
+  if (!run.recipe.empty()) {
+    const bool inline_json = run.recipe.front() == '{';
+    const std::string where = inline_json ? names.recipe : run.recipe;
+    const std::string text = inline_json ? run.recipe : files::read_file(run.recipe, size_t{1} << 20);
+    options.recipe = model::recipe_from_json(files::parse_json(text, where), where);
+  } else if (!run.rung.empty()) {
+    Ladder ladder = load_ladder(chosen_ladder(run.ladder));
+    ladder.start.deterministic |= flags.deterministic;
+    options.model = ladder.workload.model;
+    options.B = ladder.workload.B;
+    options.T = ladder.workload.T;
+    options.accumulation = ladder.workload.accumulation;
+    options.warmup_steps = ladder.plan.warmup_steps;
+    options.timed_steps = ladder.plan.timed_steps;
+    apply(flags, options, options);
+    std::vector<Rung> rungs = climb(ladder, machine);
+    const size_t index = find_rung(rungs, run.rung, names.rung, ladder.name);
+    if (own == OwnAre::timed && model::ranks_of_environment().size == 1) {
+      options.threads = threads_of(flags);
+      options.data = data_file(flags);
+      options.vocabulary = vocabulary_file(flags);
+      OwnOperations timed = own_operations_here(options, run.wait);
+      ladder.rungs.resize(index);
+      rungs = climb(ladder, machine, choice_of(timed));
+      options.product_timings = timed.timings();
+    }
+    const Rung& chosen = rungs[find_rung(rungs, name_of(rungs[index]), names.rung, ladder.name)];
+    options.id = name_of(chosen);
+    options.recipe = chosen.recipe;
+    options.applied = chosen.applied;
+  }
+  options.recipe.deterministic |= flags.deterministic;
+  if (run.rung.empty()) apply(flags, options, options);
+  if (flags.steps == 0 && options.recipe.device == model::Device::cuda) options.least_window_s = window_for_energy_s;
+  if (run.rung.empty() && flags.T == 0) {  // a default, not a flag
+    options.T = std::min(options.T, model::with_positions(model::preset(options.model), flags.positions).n_positions);
+  }
+  return options;
+}
+
+}  // namespace
+
+const PlannedRun& planned_run(const Plan& plan, const RunFlags& run) {
+  const auto found = std::ranges::find(plan.runs, run.run_id, &PlannedRun::id);
+  if (found == plan.runs.end()) throw std::invalid_argument(fmt::format("{}: no run \"{}\"", run.plan, run.run_id));
+  return *found;
+}
+
+RunOptions run_options(const RunFlags& run) {
+  if (!run.from.empty()) return options_again(run);
+  if (!run.plan.empty()) return planned_options(run);
+  const WorkloadFlags& flags = run.workload;
+  RunOptions options =
+      step_options(run, harness::this_machine(), {.recipe = "--recipe", .rung = "--rung"}, OwnAre::timed);
+  options.seed = static_cast<uint64_t>(flags.seed);
+  options.threads = threads_of(flags);
+  options.data = data_file(flags);
+  options.vocabulary = vocabulary_file(flags);
+  options.cold_cache = flags.cold_cache;
+  options.ranks = ranks_under(options.recipe);
+  check_context(options.model, options.T, options.positions);
+  check_recipe(options.recipe, model::preset(options.model));
+  check_data(options.recipe, options.data);
+  return options;
+}
+
+RunOptions step_options(const DoctorFlags& flags) {
+  const bool is_json =
+      flags.plan.front() == '{' || flags.plan.ends_with(".json") || flags.plan.find('/') != std::string::npos;
+  if (is_json && !flags.ladder.empty()) throw std::invalid_argument("--ladder: needs the name of a rung in --plan");
+  RunFlags run;
+  run.workload = flags.workload;
+  run.ladder = flags.ladder;
+  (is_json ? run.recipe : run.rung) = flags.plan;
+  const harness::Machine& here = harness::this_machine();
+  harness::Machine another = here;
+  another.gpu = harness::Gpu{
+      .name = "another device", .compute_capability = assumed_compute_capability, .memory_bytes = flags.memory};
+  RunOptions options =
+      step_options(run, flags.memory > 0 ? another : here, {.recipe = "--plan", .rung = "--plan"}, OwnAre::as_listed);
+  check_context(options.model, options.T, options.positions);
+  check_recipe(options.recipe, model::preset(options.model), flags.memory > 0 || !here.gpu ? another : here);
+  return options;
+}
+
+}  // namespace ablations

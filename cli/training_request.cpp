@@ -1,0 +1,361 @@
+#include "cli/training_request.h"
+
+#include "ablations/plan/ladder.h"
+#include "ablations/techniques/techniques.h"
+#include "cli/defaults.h"
+#include "cli/prompt.h"
+#include "cli/request.h"
+#include "files/files.h"
+#include "files/printable.h"
+#include "files/resources.h"
+#include "files/sha256.h"
+#include "files/what_is.h"
+#include "harness/machine/environment.h"
+#include "harness/process/utc.h"
+#include "model/checkpoint.h"
+#include "model/config.h"
+#include "model/config_of_weights.h"
+#include "model/optimizer.h"
+#include "model/ranks.h"
+#include "model/trainer.h"
+#include "study/archive/fastest_rung.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+namespace ablations {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr int64_t most_training_steps = 1000000;  // as the schema of a training has it
+
+int64_t divided_up(int64_t value, int64_t by) { return value / by + (value % by == 0 ? 0 : 1); }
+
+struct ChosenRecipe {
+  std::string json, from;
+};
+
+// Of the studies below the current folder; a recipe is passed over that cannot be trained with here.
+FastestShown shown_here(const WorkloadFlags& flags) {
+  const harness::Machine& machine = harness::this_machine();
+  Environment here = environment_here();
+  here.threads = threads_for(flags.threads);  // of the training, not of this moment
+  const auto fits = [&](model::Recipe recipe) {
+    recipe.deterministic |= flags.deterministic;
+    const bool uses_gpu = recipe.device == model::Device::cuda;
+    return uses_gpu == machine.gpu.has_value() && model::kept_for(recipe.batches) != model::Keep::in_file &&
+           recipe_obstacle(recipe, machine).empty();
+  };
+  return fastest_shown(default_studies(), flags.model.empty() ? RunOptions{}.model : flags.model, here, fits);
+}
+
+// The flag's; else the fastest rung that this machine has shown; else its ladder with all rungs that it can have.
+ChosenRecipe chosen_recipe(const TrainFlags& flags) {
+  if (!flags.recipe.empty()) return {flags.recipe, "--recipe"};
+  const bool is_shared = model::ranks_of_environment().size > 1;
+  const auto [shown, passed_over] = is_shared ? FastestShown{} : shown_here(flags.workload);  // studies have one rank
+  const std::string but = passed_over.empty() ? "" : "; not by " + files::printable(passed_over);
+  if (shown) {
+    return {model::to_json(shown->recipe).dump(),
+            fmt::format("rung \"{}\" of {}, the fastest of ladder {} as measured here on {} (--recipe chooses "
+                        "another){}",
+                        shown->title, files::printable(shown->study.string()), shown->ladder,
+                        shown->finished.substr(0, 10), but)};
+  }
+  Ladder ladder = load_ladder(chosen_ladder(""));
+  ladder.start.deterministic |= flags.workload.deterministic;
+  if (is_shared) ladder.start.data_parallel = model::Parallel::ddp;
+  const std::vector<Rung> rungs = climb(ladder, harness::this_machine());
+  const auto applies = [](const Rung& rung) { return rung.status != Rung::Status::not_applicable; };
+  const auto last = std::find_if(rungs.rbegin(), rungs.rend(), applies);
+  const Rung& rung = last == rungs.rend() ? rungs.front() : *last;
+  return {model::to_json(rung.recipe).dump(), fmt::format("ladder {} up to \"{}\", its last rung that this machine can "
+                                                          "have (--recipe chooses another){}",
+                                                          ladder.name, rung.title, but)};
+}
+
+// A run of the same work: run_options() checks model, sizes, recipe and device.
+RunOptions run_like(const WorkloadFlags& workload, const std::string& recipe) {
+  RunFlags run;
+  run.workload = workload;
+  run.workload.steps = 0;  // may be more than a run can have
+  run.recipe = recipe;
+  RunOptions options = run_options(run);
+  options.marks = marks_of(workload.end_of_text);
+  const std::string obstacle = training_obstacle(options.recipe);
+  if (!obstacle.empty()) throw std::invalid_argument("recipe: " + obstacle);
+  return options;
+}
+
+WorkloadFlags workload_again(const TrainFlags& flags, const Training& training) {
+  const TrainingSettings& settings = training.settings;
+  WorkloadFlags workload;
+  workload.model = settings.model;
+  workload.B = settings.B;
+  workload.T = settings.T;
+  workload.accumulation = settings.accumulation;
+  workload.positions = settings.positions;
+  workload.seed = static_cast<int64_t>(settings.seed);
+  workload.threads = settings.threads;
+  workload.data = flags.workload.data.empty() ? training.files.data : flags.workload.data;
+  workload.end_of_text = training.files.end_of_text;
+  workload.vocabulary = flags.workload.vocabulary.empty() ? training.files.vocabulary : flags.workload.vocabulary;
+  return workload;
+}
+
+model::TokenStream tokens_for_validation(const RunOptions& options, const fs::path& file) {
+  return model::tokens_of(file, options.vocabulary, files::cache_folder() / "tokens", config_of(options).vocabulary,
+                          model::Keep::in_memory, options.marks);
+}
+
+Workload::Data data_of(const model::TokenStream& tokens) {
+  return {.source = fs::path(tokens.source).filename().string(),
+          .sha256 = tokens.sha256,
+          .tokens = std::ssize(tokens.tokens)};
+}
+
+// --batch-tokens in micro-steps.
+int64_t accumulation_of(const TrainFlags& flags, const RunOptions& options, int64_t sequences) {
+  if (flags.batch_tokens == 0) return options.accumulation;
+  const int64_t micro_step = sequences * options.T, rest = flags.batch_tokens % micro_step;
+  constexpr int64_t most_micro_steps = 65536;
+  if (flags.batch_tokens / micro_step > most_micro_steps) {
+    throw std::invalid_argument(fmt::format("--batch-tokens must be at most {} with {} x {} tokens at a time, got {}",
+                                            most_micro_steps * micro_step, sequences, options.T, flags.batch_tokens));
+  }
+  if (rest == 0) return flags.batch_tokens / micro_step;
+  const int64_t below = flags.batch_tokens - rest, above = below + micro_step;
+  throw std::invalid_argument(fmt::format(
+      "--batch-tokens must be a multiple of batch x context, {} x {} = {}, got {}; {} would do", sequences, options.T,
+      micro_step, flags.batch_tokens, below == 0 ? std::to_string(above) : fmt::format("{} or {}", below, above)));
+}
+
+// From --steps, --tokens or --epochs. windows: of B x T tokens, which are an epoch.
+int64_t steps_of(const TrainFlags& flags, const TrainingSettings& settings, int64_t windows) {
+  const int64_t given = std::ranges::count_if(std::array{flags.workload.steps, flags.tokens, flags.epochs},
+                                              [](int64_t value) { return value > 0; });
+  if (given != 1) {
+    throw std::invalid_argument(fmt::format("one of --steps, --tokens and --epochs must say how long to train, got {}",
+                                            given == 0 ? "none" : std::to_string(given)));
+  }
+  const int64_t steps = flags.tokens > 0   ? divided_up(flags.tokens, settings.tokens_per_step())
+                        : flags.epochs > 0 ? divided_up(flags.epochs * windows, settings.accumulation)
+                                           : flags.workload.steps;
+  if (steps > most_training_steps) {
+    throw std::invalid_argument(fmt::format("{} must be at most {} steps of {} tokens, got {} steps",
+                                            flags.tokens > 0 ? "--tokens" : "--epochs", most_training_steps,
+                                            settings.tokens_per_step(), steps));
+  }
+  return steps;
+}
+
+// The part of the text, or the text of its own, of the validation loss.
+TrainingData data_for(const TrainFlags& flags, const RunOptions& options, TrainingSettings& settings) {
+  model::TokenStream text = tokens_of(options);
+  // Before a part is taken away from it.
+  (void)model::BatchLoader(text, settings.sequences(), settings.T, settings.seed);
+  settings.data = data_of(text);
+  if (!flags.validation_data.empty()) {
+    TrainingData data{std::move(text), tokens_for_validation(options, flags.validation_data)};
+    settings.validation_data = data_of(data.validation);
+    return data;
+  }
+  settings.validation_share = flags.validation_share >= 0 ? flags.validation_share : 0.1;
+  return with_validation_share(std::move(text), settings.validation_share);
+}
+
+void check_same_text(const model::TokenStream& tokens, const Workload::Data& recorded, const char* flag) {
+  if (tokens.sha256 == recorded.sha256) return;
+  throw std::invalid_argument(fmt::format(
+      "{}: is not the text of the training: its {} tokens have SHA-256 {}, the {} of \"{}\" had {}; {} "
+      "says where that text is now",
+      tokens.source, tokens.tokens.size(), tokens.sha256, recorded.tokens, recorded.source, recorded.sha256, flag));
+}
+
+// What the weights to begin with are of. Flags that are not given follow it.
+std::optional<model::StoredConfig> follow_weights(TrainFlags& flags) {
+  if (flags.weights.empty()) return std::nullopt;
+  const fs::path file = model::weights_file(flags.weights);
+  const model::StoredConfig stored = model::config_of_weights(file, flags.workload.model);
+  const std::vector<std::string> known = model::preset_names();
+  if (std::ranges::find(known, stored.name) == known.end()) {
+    throw std::invalid_argument(
+        fmt::format("{}: {} layers of width {} with {} heads are none of {}, which can be trained", file.string(),
+                    stored.n_layer, stored.n_embd, stored.n_head, fmt::join(known, ", ")));
+  }
+  flags.weights = file.string();
+  flags.workload.model = stored.name;
+  if (flags.workload.positions == 0) flags.workload.positions = stored.n_positions;
+  return stored;
+}
+
+std::vector<std::string> notes_of(const Training& training, const RunOptions& options,
+                                  const std::optional<model::StoredConfig>& stored) {
+  std::vector<std::string> notes;
+  if (stored) {
+    notes.push_back(model::rows_left_out(*training.files.weights, *stored, options.recipe.vocabulary_rows));
+    if (stored->dropout > 0) {
+      notes.push_back(fmt::format("the config.json beside {} asks for dropout {}; this program trains without",
+                                  *training.files.weights, stored->dropout));
+    }
+  }
+  for (const std::string& text : {training.files.data, training.files.validation_data.value_or("")}) {
+    if (text.empty() || files::is_token_file(text)) continue;
+    notes.push_back(note_of_marks(text, model::marks_in_file(text), options.marks));
+  }
+  return notes;
+}
+
+}  // namespace
+
+int64_t PreparedTraining::position_after(int64_t steps) const {
+  const TrainingSettings& settings = training.settings;
+  model::BatchLoader loader(data.training, settings.sequences(), settings.T, settings.seed);
+  loader.skip(steps * settings.accumulation);
+  return loader.position();
+}
+
+PreparedTraining prepared_training(const TrainFlags& given) {
+  TrainFlags flags = given;
+  const std::optional<model::StoredConfig> stored = follow_weights(flags);
+  const ChosenRecipe recipe = chosen_recipe(flags);
+  const RunOptions options = run_like(flags.workload, recipe.json);
+  if (flags.workload.end_of_text && files::is_token_file(options.data)) {
+    throw std::invalid_argument(
+        fmt::format("--end-of-text: needs a text, and {} is a token file", options.data.string()));
+  }
+  const model::Config config = config_of(options);
+  Training training{.created = harness::utc_now(), .recipe_from = recipe.from};
+  TrainingSettings& settings = training.settings;
+  settings.model = options.model;
+  settings.recipe = options.recipe;
+  settings.B = options.B;
+  settings.T = options.T;
+  settings.ranks = options.ranks;
+  settings.accumulation = accumulation_of(flags, options, settings.sequences());
+  settings.positions = config.n_positions;
+  settings.seed = options.seed;
+  settings.threads = options.threads;
+  const model::AdamWOptions usual;
+  settings.weight_decay = flags.weight_decay >= 0 ? flags.weight_decay : usual.weight_decay;
+  const double clip = flags.clip >= 0 ? flags.clip : usual.max_norm;
+  if (clip > 0) settings.clip = clip;
+  TrainingData data = data_for(flags, options, settings);
+  const auto windows_of = [&](const model::TokenStream& tokens) {
+    return model::BatchLoader(tokens, settings.sequences(), settings.T, settings.seed).windows();
+  };
+  settings.steps = steps_of(flags, settings, windows_of(data.training));
+  settings.learning_rate = schedule_of(flags, settings.steps);
+  if (settings.validation_data || settings.validation_share > 0) {
+    settings.validation_every =
+        flags.validation_every > 0 ? flags.validation_every : divided_up(settings.steps, flags.validations);
+    settings.validation_batches =
+        flags.validation_batches > 0 ? flags.validation_batches : std::min<int64_t>(20, windows_of(data.validation));
+  } else if (flags.validation_every > 0 || flags.validation_batches > 0) {
+    throw std::invalid_argument(
+        fmt::format("{}: there is no text for validation, because --validation-share is 0",
+                    flags.validation_every > 0 ? "--validation-every" : "--validation-batches"));
+  }
+  check_data(data, settings);
+  training.parameters = config.parameters();
+  training.flops_per_step = config.flops_per_token(settings.T) * static_cast<double>(settings.tokens_per_step());
+  training.files = {.data = options.data.string(),
+                    .vocabulary = options.vocabulary.string(),
+                    .validation_data = {},
+                    .weights = {},
+                    .end_of_text = flags.workload.end_of_text};
+  if (!flags.validation_data.empty()) training.files.validation_data = fs::absolute(flags.validation_data).string();
+  if (!flags.weights.empty()) {
+    training.files.weights = fs::absolute(flags.weights).string();
+    settings.weights = FirstWeights{.source = fs::path(flags.weights).filename().string(),
+                                    .sha256 = files::sha256_of_file(flags.weights)};
+  }
+  training.save_every = flags.save_every > 0 ? flags.save_every : divided_up(settings.steps, 10);
+  training.keep = flags.keep > 0 ? flags.keep : 2;
+  if (flags.sample_every > 0) {
+    training.samples = {.every = flags.sample_every, .prompt = flags.sample_prompt, .tokens = flags.sample_tokens};
+  }
+  std::vector<std::string> notes = notes_of(training, options, stored);
+  return {std::move(training), options, std::move(data), std::move(notes)};
+}
+
+PreparedTraining prepared_again(const TrainFlags& flags, const Training& training) {
+  const TrainingSettings& settings = training.settings;
+  const RunOptions options = run_like(workload_again(flags, training), model::to_json(settings.recipe).dump());
+  if (options.ranks != settings.ranks) {
+    throw std::invalid_argument(fmt::format("--resume: WORLD_SIZE must be {}, as when the training began, got {}",
+                                            settings.ranks.value_or(1), options.ranks.value_or(1)));
+  }
+  model::TokenStream text = tokens_of(options);
+  check_same_text(text, settings.data, "--data");
+  TrainingData data = with_validation_share(std::move(text), settings.validation_share);
+  if (settings.validation_data) {
+    const std::string recorded = training.files.validation_data.value_or("");
+    data.validation = tokens_for_validation(options, flags.validation_data.empty() ? recorded : flags.validation_data);
+    check_same_text(data.validation, *settings.validation_data, "--validation-data");
+  } else if (!flags.validation_data.empty()) {
+    throw std::invalid_argument("--validation-data: this training has no text of its own for validation");
+  }
+  check_data(data, settings);
+  return {training, options, std::move(data)};
+}
+
+std::string training_obstacle(const model::Recipe& recipe) {
+  if (model::kept_for(recipe.batches) != model::Keep::in_file) return "";
+  return fmt::format(
+      "batches must be preloaded, gather or prefetched to train, because the text is held in memory, got {}",
+      model::name_of(recipe.batches));
+}
+
+TrainingSchedule schedule_of(const TrainFlags& flags, int64_t steps) {
+  TrainingSchedule schedule;
+  if (flags.lr >= 0) schedule.peak = flags.lr;
+  schedule.floor = flags.min_lr >= 0 ? flags.min_lr : schedule.peak / 10;
+  schedule.decay_steps = flags.decay_steps > 0 ? flags.decay_steps : steps;
+  // About the share that Karpathy's GPT-2 has (715 of 19,073); ten steps of a short training.
+  const int64_t usual = std::min(std::max<int64_t>(10, schedule.decay_steps / 25), schedule.decay_steps);
+  schedule.warmup_steps = flags.warmup_steps >= 0 ? flags.warmup_steps : usual;
+  if (schedule.floor > schedule.peak) {
+    throw std::invalid_argument(
+        fmt::format("--min-lr must be at most the learning rate {} (--lr), got {}", schedule.peak, schedule.floor));
+  }
+  if (schedule.warmup_steps > schedule.decay_steps) {
+    throw std::invalid_argument(fmt::format("--warmup-steps must be at most --decay-steps, {}, got {}",
+                                            schedule.decay_steps, schedule.warmup_steps));
+  }
+  return schedule;
+}
+
+void check_first_weights(const Training& training) {
+  if (!training.files.weights || !training.settings.weights) return;
+  const std::string& file = *training.files.weights;
+  if (files::sha256_of_file(file) == training.settings.weights->sha256) return;
+  throw std::invalid_argument(fmt::format("{}: has changed since the training began", file));
+}
+
+void load_first_weights(model::Trainer& trainer, const Training& training) {
+  if (!training.files.weights) return;
+  const fs::path file = *training.files.weights;
+  model::load_weights(trainer.model(), file);
+  const std::string weight = weight_not_finite(trainer.model());
+  if (weight.empty()) return;
+  throw std::invalid_argument(fmt::format("{}: tensor \"{}\" is not finite", file.string(), weight));
+}
+
+std::vector<Input> inputs_of(const TrainingFiles& files) {
+  return {{"--data", files.data},
+          {"--vocab", files.vocabulary},
+          {"--validation-data", files.validation_data.value_or("")},
+          {"--weights", files.weights.value_or("")}};
+}
+
+}  // namespace ablations

@@ -1,0 +1,47 @@
+// Turns the flags of `ladder train`, or a training that was begun with them, into all that the training is made of.
+// Refuses everything that would fail later.
+#pragma once
+
+#include "ablations/run/options.h"
+#include "ablations/training/training.h"
+#include "cli/flags.h"
+#include "cli/place.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace ablations {
+
+struct PreparedTraining {
+  Training training;
+  RunOptions options;  // of a run with the same work: its process, model and files
+  TrainingData data;
+  std::vector<std::string> notes = {};  // what of the files is not followed; a note may be empty
+
+  // The token of the text at which the batches after so many steps begin.
+  [[nodiscard]] int64_t position_after(int64_t steps) const;
+};
+
+// Each throws std::invalid_argument that names the flag or the file, its value and what is allowed, harness::Unfit for
+// a device that this machine does not have. training.environment is left empty. The second is for --resume: flags may
+// only say where the texts are, which must be the same.
+PreparedTraining prepared_training(const TrainFlags& flags);
+PreparedTraining prepared_again(const TrainFlags& flags, const Training& training);
+
+// Why the recipe cannot be trained with; empty: it can.
+std::string training_obstacle(const model::Recipe& recipe);
+
+// The learning rates that the flags ask for, of a training of so many steps. Throws as above.
+TrainingSchedule schedule_of(const TrainFlags& flags, int64_t steps);
+
+// Throws std::invalid_argument where the weights that the training begins with, if it names any, are others by now.
+void check_first_weights(const Training& training);
+// Puts them into a new trainer. Throws std::invalid_argument where they are not finite.
+void load_first_weights(model::Trainer& trainer, const Training& training);
+
+// All files that a training reads.
+std::vector<Input> inputs_of(const TrainingFiles& files);
+
+}  // namespace ablations

@@ -1,0 +1,68 @@
+// `ladder verify`: whether a study follows from its records, its files are what they were, and its tables say the same.
+#include "study/archive/verify.h"
+
+#include "ablations/run/study_folder.h"
+#include "cli/commands.h"
+#include "files/printable.h"
+#include "plots/verify_exports.h"
+#include "study/archive/study_place.h"
+#include "text/figures.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+namespace ablations {
+
+using files::Json;
+using files::printable;
+
+int verify(const VerifyFlags& flags) {
+  const StudyPlace place(flags.study);
+  Verification seen = verify_study(place.folder());
+  ExportVerification exports;
+  if (seen.findings.empty()) {
+    exports = verify_exports(place.folder(), read_document<Study>(place.folder() / study_file));
+    seen.findings = exports.findings;
+  }
+  if (flags.json) {
+    Json findings = Json::array();
+    for (const Finding& finding : seen.findings) {
+      findings.push_back({{"file", finding.file},
+                          {"field", finding.field},
+                          {"stored", finding.stored},
+                          {"expected", finding.expected}});
+    }
+    fmt::print("{}\n", files::ascii_text({{"findings", findings},
+                                          {"unchecked", seen.unchecked},
+                                          {"not_covered", exports.not_covered},
+                                          {"records", seen.records},
+                                          {"files", seen.files},
+                                          {"values", seen.values}}));
+  } else {
+    for (const Finding& finding : seen.findings) {
+      fmt::print("{}{}: {}; expected {}\n", printable(finding.file),
+                 finding.field.empty() ? "" : " " + printable(finding.field), printable(finding.stored),
+                 printable(finding.expected));
+    }
+  }
+  std::fflush(stdout);
+  for (const std::string& line : seen.unchecked) fmt::print(stderr, "note: {}\n", line);
+  if (!seen.findings.empty()) {
+    if (!seen.made_by.empty()) {
+      fmt::print(stderr,
+                 "note: the study was made by commit {}, this program is another one: that may explain a difference\n",
+                 seen.made_by);
+    }
+    fmt::print(stderr, "ladder: {}: {} difference{}\n", printable(flags.study), seen.findings.size(),
+               seen.findings.size() == 1 ? "" : "s");
+    return 1;
+  }
+  if (!flags.json) {
+    fmt::print("OK: {}, {}, {} hash{}\n", number_of(static_cast<int64_t>(seen.records), "record"),
+               number_of(static_cast<int64_t>(seen.values), "value"), seen.files, seen.files == 1 ? "" : "es");
+  }
+  return 0;
+}
+
+}  // namespace ablations

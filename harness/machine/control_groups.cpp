@@ -1,0 +1,104 @@
+#include "harness/machine/control_groups.h"
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+namespace harness {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::optional<double> ratio(double quota, double period) {
+  return quota > 0 && period > 0 ? std::optional(quota / period) : std::nullopt;
+}
+
+// "200000 100000", "max 100000"
+std::optional<double> cpus_v2(const fs::path& group) {
+  std::ifstream stream(group / "cpu.max");
+  double quota = 0, period = 0;
+  return stream >> quota >> period ? ratio(quota, period) : std::nullopt;
+}
+
+// A quota of -1 is none.
+std::optional<double> cpus_v1(const fs::path& group) {
+  std::ifstream quota_file(group / "cpu.cfs_quota_us"), period_file(group / "cpu.cfs_period_us");
+  double quota = 0, period = 0;
+  return quota_file >> quota && period_file >> period ? ratio(quota, period) : std::nullopt;
+}
+
+// 0 where the file does not say.
+int64_t number_in(const fs::path& file) {
+  std::ifstream stream(file);
+  int64_t number = 0;
+  return stream >> number ? number : 0;
+}
+
+int64_t named_in(const fs::path& file, const std::string& wanted) {
+  std::ifstream stream(file);
+  std::string name;
+  for (int64_t number = 0; stream >> name >> number;) {
+    if (name == wanted) return number;
+  }
+  return 0;
+}
+
+std::optional<int64_t> bytes_left(const fs::path& limit_file, const fs::path& used_file, const char* cached) {
+  int64_t limit = 0;
+  if (!(std::ifstream(limit_file) >> limit)) return std::nullopt;  // "max" is no number
+  const int64_t files = named_in(limit_file.parent_path() / "memory.stat", cached);
+  return std::max(int64_t{0}, limit - std::max(int64_t{0}, number_in(used_file) - files));
+}
+
+std::optional<int64_t> memory_v2(const fs::path& group) {
+  return bytes_left(group / "memory.max", group / "memory.current", "inactive_file");
+}
+
+std::optional<int64_t> memory_v1(const fs::path& group) {
+  return bytes_left(group / "memory.limit_in_bytes", group / "memory.usage_in_bytes", "total_inactive_file");
+}
+
+bool names(const std::string& controllers, const std::string& controller) {
+  std::istringstream stream(controllers);
+  for (std::string one; std::getline(stream, one, ',');) {
+    if (one == controller) return true;
+  }
+  return false;
+}
+
+// Of what the group of this process and those above it say. In a container the path may be the host's, which does not
+// exist there; then the mount itself is the container's group.
+template <class T>
+std::optional<T> least(const fs::path& root, const std::string& controller, std::optional<T> (*of_v2)(const fs::path&),
+                       std::optional<T> (*of_v1)(const fs::path&)) {
+  std::optional<T> found;
+  const auto look = [&](const fs::path& mount, const std::string& path, auto limit_of) {
+    for (fs::path group = fs::path(path).relative_path();; group = group.parent_path()) {
+      if (const auto limit = limit_of(mount / group)) found = std::min(found.value_or(*limit), *limit);
+      if (group.empty()) break;
+    }
+  };
+  const fs::path mounted = root / "sys/fs/cgroup";
+  std::ifstream groups(root / "proc/self/cgroup");
+  for (std::string line; std::getline(groups, line);) {  // "0::/user.slice", "4:cpu,cpuacct:/docker/0123"
+    const size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1), path = line.substr(second + 1);
+    if (controllers.empty()) {
+      look(mounted, path, of_v2);
+    } else if (names(controllers, controller)) {
+      look(mounted / controller, path, of_v1);
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+std::optional<double> cpu_limit(const fs::path& root) { return least(root, "cpu", cpus_v2, cpus_v1); }
+
+std::optional<int64_t> memory_left(const fs::path& root) { return least(root, "memory", memory_v2, memory_v1); }
+
+}  // namespace harness

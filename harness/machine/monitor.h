@@ -1,0 +1,69 @@
+// What a GPU does while steps are timed: a thread asks NVML for clocks, power, temperature and throttling some twelve
+// times a second, beside the energy of the whole window and who else computes there. It makes no CUDA call, so it may
+// run while a graph is captured. It also judges: a run on a GPU that was throttled or shared is flagged, and the flag
+// stays with the number wherever it is shown.
+#pragma once
+
+#include "harness/machine/nvml.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace harness {
+
+struct GpuWatch {
+  std::string unavailable;  // why nothing was watched; empty when it was
+  std::vector<GpuSample> samples;
+  Reading energy_j, other_processes;  // of the window; the most that were seen at once
+  double seconds = 0;                 // of the window
+};
+
+// What the samples say of one name (GpuSample): the values that there are, and the last note.
+struct Series {
+  std::vector<double> values;
+  std::string note;
+};
+Series series(const GpuWatch& watch, const std::string& name);
+
+// Why clocks were not higher, by NVML's names, idle left out: each with its share of the samples that say.
+std::vector<std::pair<std::string, double>> throttle_shares(const GpuWatch& watch);
+
+// "throttled: ..." and "shared: ..."; empty for an undisturbed run. Heat and hardware slowdowns count. The power limit
+// does not: a recipe that keeps the GPU busy works at it all the time.
+std::vector<std::string> flags(const GpuWatch& watch);
+
+// "throttled: ..." where a run's median SM clock is 5 % or more apart from the median of other runs of its recipe.
+// Empty: it is not, or there are fewer than two others.
+std::string clock_flag(double mhz, std::span<const double> siblings_mhz);
+
+inline constexpr const char* power_cap = "SwPowerCap";  // NVML's name of the power limit
+
+inline constexpr std::chrono::milliseconds sample_period{80};  // 12.5 Hz
+
+class Monitor {
+ public:
+  // Loads and starts NVML, which takes a while: before the first step. bus_id, library: as for NvmlDevice.
+  explicit Monitor(const std::string& bus_id, const std::string& library = "libnvidia-ml.so.1");
+
+  void begin(pid_t measured = ::getpid());  // the timed window of that process begins now
+  GpuWatch end();                           // and has ended. Without a call of end() the destructor stops the thread.
+
+ private:
+  void sample_until(const std::stop_token& stop);
+  void look_for_others();
+
+  NvmlDevice device_;
+  pid_t measured_ = 0;
+  std::chrono::steady_clock::time_point begun_;
+  GpuWatch watch_;
+  Reading energy_before_;
+  std::jthread sampler_;  // last: it is joined before what it uses goes
+};
+
+}  // namespace harness

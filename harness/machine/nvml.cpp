@@ -1,0 +1,144 @@
+#include "harness/machine/nvml.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace harness {
+namespace {
+
+// As in NVIDIA's reference of NVML's C interface.
+using Device = void*;
+constexpr unsigned clock_sm = 1, clock_memory = 2, temperature_of_gpu = 0, field_power_instant = 186;
+constexpr int not_answered = -1;
+
+struct FieldValue {
+  unsigned field, scope;
+  long long timestamp, latency_us;
+  unsigned type;  // 1: unsigned
+  int status;
+  union {
+    double d;
+    unsigned u;
+    unsigned long long ull;
+  } value;
+};
+
+struct Utilization {
+  unsigned gpu, memory;
+};
+
+// The header of some drivers of 2023 had 8 bytes more here, so there is room for twice as many.
+struct Process {
+  unsigned pid;
+  unsigned long long memory;
+  unsigned gpu_instance, compute_instance;
+};
+
+}  // namespace
+
+// Calls the library's function of that name. Returns what went wrong, or an empty text.
+template <class Function, class... Arguments>
+std::string NvmlDevice::call(const char* name, Arguments... arguments) const {
+  auto* const function = reinterpret_cast<Function*>(::dlsym(library_, name));
+  if (function == nullptr) return fmt::format("{} is not in {}", name, name_);
+  const int status = function(arguments...);
+  return status == 0 ? "" : describe(name, status);
+}
+
+std::string NvmlDevice::describe(const char* name, int status) const {
+  auto* const text_of = reinterpret_cast<const char* (*)(int)>(::dlsym(library_, "nvmlErrorString"));
+  return fmt::format("{}: {} ({})", name, text_of != nullptr ? text_of(status) : "error", status);
+}
+
+NvmlDevice::NvmlDevice(const std::string& bus_id, const std::string& library)
+    : library_(::dlopen(library.c_str(), RTLD_LAZY | RTLD_LOCAL)), name_(library) {
+  if (library_ == nullptr) {
+    const char* const fault = ::dlerror();
+    unavailable_ = fault != nullptr ? fault : library + " cannot be loaded";
+    return;
+  }
+  unavailable_ = call<int()>("nvmlInit_v2");
+  initialized_ = unavailable_.empty();
+  if (initialized_) {
+    unavailable_ = call<int(const char*, Device*)>("nvmlDeviceGetHandleByPciBusId_v2", bus_id.c_str(), &device_);
+  }
+}
+
+// The library stays loaded: other code in this process may use it, too.
+NvmlDevice::~NvmlDevice() {
+  if (initialized_) call<int()>("nvmlShutdown");
+}
+
+Reading NvmlDevice::clock_mhz(unsigned type) const {
+  unsigned mhz = 0;
+  const std::string fault = call<int(Device, unsigned, unsigned*)>("nvmlDeviceGetClockInfo", device_, type, &mhz);
+  return fault.empty() ? Reading{mhz, ""} : Reading{{}, fault};
+}
+
+Reading NvmlDevice::power_w() const {
+  FieldValue field{.field = field_power_instant, .status = not_answered};
+  const std::string no_fields = call<int(Device, int, FieldValue*)>("nvmlDeviceGetFieldValues", device_, 1, &field);
+  if (no_fields.empty() && field.status == 0 && field.type == 1) return {field.value.u / 1000.0, ""};
+  unsigned milliwatts = 0;
+  const std::string fault = call<int(Device, unsigned*)>("nvmlDeviceGetPowerUsage", device_, &milliwatts);
+  if (!fault.empty()) return {{}, fault};
+  return {milliwatts / 1000.0, "a mean over up to a second: the driver tells no momentary power"};
+}
+
+Reading NvmlDevice::clocks_event_reasons() const {
+  unsigned long long bits = 0;
+  using Function = int(Device, unsigned long long*);
+  if (call<Function>("nvmlDeviceGetCurrentClocksEventReasons", device_, &bits).empty()) {
+    return {static_cast<double>(bits), ""};
+  }
+  const std::string fault = call<Function>("nvmlDeviceGetCurrentClocksThrottleReasons", device_, &bits);  // before 535
+  return fault.empty() ? Reading{static_cast<double>(bits), ""} : Reading{{}, fault};
+}
+
+GpuSample NvmlDevice::sample() const {
+  unsigned celsius = 0;
+  Utilization utilization{};
+  const std::string no_temperature =
+      call<int(Device, unsigned, unsigned*)>("nvmlDeviceGetTemperature", device_, temperature_of_gpu, &celsius);
+  const std::string no_utilization =
+      call<int(Device, Utilization*)>("nvmlDeviceGetUtilizationRates", device_, &utilization);
+  return {{"sm_clock_mhz", clock_mhz(clock_sm)},
+          {"memory_clock_mhz", clock_mhz(clock_memory)},
+          {"power_w", power_w()},
+          {"temperature_c", no_temperature.empty() ? Reading{celsius, ""} : Reading{{}, no_temperature}},
+          {"utilization_percent", no_utilization.empty() ? Reading{utilization.gpu, ""} : Reading{{}, no_utilization}},
+          {"clocks_event_reasons", clocks_event_reasons()}};
+}
+
+Reading NvmlDevice::energy_j() const {
+  unsigned long long millijoules = 0;
+  const std::string fault =
+      call<int(Device, unsigned long long*)>("nvmlDeviceGetTotalEnergyConsumption", device_, &millijoules);
+  return fault.empty() ? Reading{static_cast<double>(millijoules) / 1000.0, ""} : Reading{{}, fault};
+}
+
+Reading NvmlDevice::other_processes(std::optional<pid_t> measured) const {
+  std::vector<Process> processes(256);
+  unsigned count = 0;
+  const auto ask = [&](const char* name) {
+    count = static_cast<unsigned>(processes.size() / 2);
+    return call<int(Device, unsigned*, Process*)>(name, device_, &count, processes.data());
+  };
+  std::string fault = ask("nvmlDeviceGetComputeRunningProcesses_v3");
+  if (!fault.empty()) fault = ask("nvmlDeviceGetComputeRunningProcesses_v2");  // before 510; the same structure
+  if (!fault.empty()) return {{}, fault};
+  if (!measured) return {count, ""};
+  processes.resize(count);
+  if (count == 0)
+    return {{}, "the driver shows no process on this GPU, not even the measured one, as in some containers"};
+  const auto pid = static_cast<unsigned>(*measured);
+  const bool known = std::ranges::any_of(processes, [&](const Process& process) { return process.pid == pid; });
+  return {count - 1.0, known ? ""
+                             : "the driver's process ids are not those of this container: one of them is taken for "
+                               "the measured process"};
+}
+
+}  // namespace harness

@@ -1,0 +1,361 @@
+#include "harness/process/process.h"
+
+#include "files/files.h"
+#include "harness/process/descendants.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+extern char** environ;
+
+namespace harness {
+namespace {
+
+std::atomic<bool> interrupt_seen{false};
+
+constexpr int lines_fd = 3;  // of the child: the pipe whose only reader is the parent
+
+// Of what a child prints, in bytes.
+constexpr size_t log_begin = size_t{4} << 20, log_end = size_t{64} << 10;
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() { close(); }
+  Descriptor(const Descriptor&) = delete;  // closes once
+  Descriptor& operator=(const Descriptor&) = delete;
+  void close() {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = -1;
+  }
+  [[nodiscard]] int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+// A child that leads a process group. However run_child ends, no process of the group stays; Descendants ends those
+// that have left the group.
+class Child {
+ public:
+  explicit Child(pid_t pid) : pid_(pid) {}
+  ~Child() {
+    kill_group();
+    while (!reaped_ && ::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+  Child(const Child&) = delete;  // waits once
+  Child& operator=(const Child&) = delete;
+  void kill_group() const { ::kill(-pid_, SIGKILL); }
+  [[nodiscard]] bool has_ended(int& status) {
+    while (!reaped_ && ::waitpid(pid_, &status, WNOHANG | WUNTRACED | WCONTINUED) == pid_) {
+      stopped_ = WIFSTOPPED(status);
+      reaped_ = !stopped_ && !WIFCONTINUED(status);
+    }
+    return reaped_;
+  }
+  // By SIGSTOP, when has_ended() looked last.
+  [[nodiscard]] bool is_stopped() const { return stopped_; }
+
+ private:
+  pid_t pid_;
+  bool reaped_ = false, stopped_ = false;
+};
+
+// A clock that stands still where this process could not look at it: a machine, a container or a process that is
+// suspended has not used up its limit.
+class RunningTime {
+ public:
+  // Counts what has passed since the last call.
+  void pass() {
+    const double passed = since(std::exchange(looked_, Clock::now()));
+    seconds_ += passed < suspended_s ? passed : 0;
+  }
+  // Counts nothing of it.
+  void skip() { looked_ = Clock::now(); }
+  [[nodiscard]] double seconds() const { return seconds_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr double suspended_s = 2;  // run_child looks twenty times a second
+  static double since(Clock::time_point time) { return std::chrono::duration<double>(Clock::now() - time).count(); }
+
+  Clock::time_point looked_ = Clock::now();
+  double seconds_ = 0;
+};
+
+// A pipe from the child, closed with it.
+struct Pipe {
+  Pipe() : Pipe(made()) {}
+  Descriptor reader, writer;
+
+ private:
+  explicit Pipe(std::array<int, 2> ends) : reader(ends[0]), writer(ends[1]) {}
+  static std::array<int, 2> made() {
+    std::array<int, 2> ends{};
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "pipe");
+    return ends;
+  }
+};
+
+// What the child writes about its progress, line by line.
+class Lines {
+ public:
+  explicit Lines(const std::function<void(std::string_view)>& on_line) : on_line_(on_line) {}
+  // Passes on complete lines and keeps the rest.
+  void take(std::string_view bytes) {
+    pending_.append(bytes);
+    size_t begin = 0;
+    for (size_t end = 0; (end = pending_.find('\n', begin)) != std::string::npos; begin = end + 1) {
+      on_line_(std::string_view(pending_).substr(begin, end - begin));
+    }
+    pending_.erase(0, begin);
+    if (pending_.size() > 4096) pending_.clear();  // not a line of ours
+  }
+
+ private:
+  const std::function<void(std::string_view)>& on_line_;
+  std::string pending_;
+};
+
+// The child's output: its first megabytes, the end of the rest, and how much was left out between. A full disk only
+// costs the log.
+class Log {
+ public:
+  explicit Log(const std::filesystem::path& path) : file_(files::open_new(path)) {}
+  ~Log() {
+    if (left_out_ > 0)
+      put(fmt::format("\n[ladder: {} bytes of this log are left out here; the first {} MiB and the end are kept]\n",
+                      left_out_, log_begin >> 20U));
+    put(end_);
+  }
+  Log(const Log&) = delete;  // writes its end once
+  Log& operator=(const Log&) = delete;
+  void take(std::string_view bytes) {
+    const size_t direct = std::min(bytes.size(), room_);
+    put(bytes.substr(0, direct));
+    room_ -= direct;
+    end_.append(bytes.substr(direct));
+    if (end_.size() <= 2 * log_end) return;  // it is cut now and then, not at every byte
+    left_out_ += end_.size() - log_end;
+    end_.erase(0, end_.size() - log_end);
+  }
+
+ private:
+  void put(std::string_view bytes) const {
+    while (!bytes.empty()) {
+      const ssize_t count = ::write(file_.get(), bytes.data(), bytes.size());
+      if (count < 0 && errno == EINTR) continue;
+      if (count <= 0) return;
+      bytes.remove_prefix(static_cast<size_t>(count));
+    }
+  }
+
+  Descriptor file_;
+  size_t room_ = log_begin, left_out_ = 0;
+  std::string end_;
+};
+
+// The parent's ends of the child's pipes.
+class Readers {
+ public:
+  Readers(int log, int lines) : polled_{{{log, POLLIN, 0}, {lines, POLLIN, 0}}} {}
+
+  // Waits that long, passes on what has come, and returns whether there may be more.
+  bool read(int wait_ms, Log& log, Lines& lines) {
+    ::poll(polled_.data(), polled_.size(), wait_ms);
+    bool more = false;
+    for (pollfd& pipe : polled_) {
+      if (pipe.fd < 0 || pipe.revents == 0) continue;
+      const ssize_t count = ::read(pipe.fd, buffer_.data(), buffer_.size());
+      more = more || count > 0 || (count < 0 && errno == EINTR);
+      if (count == 0) pipe.fd = -1;  // nobody writes any more: poll() passes it over
+      if (count <= 0) continue;
+      const std::string_view bytes(buffer_.data(), static_cast<size_t>(count));
+      if (&pipe == &polled_.front()) {
+        log.take(bytes);
+      } else {
+        lines.take(bytes);
+      }
+    }
+    return more;
+  }
+
+ private:
+  std::array<pollfd, 2> polled_;
+  std::array<char, 65536> buffer_{};
+};
+
+std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  pointers.reserve(texts.size());
+  for (const std::string& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
+  return pointers;
+}
+
+// The caller's environment with the given variables added or replaced.
+std::vector<char*> environment_with(const std::vector<std::string>& added) {
+  std::vector<char*> environment = pointers_to(added);
+  for (char** inherited = environ; *inherited != nullptr; ++inherited) {
+    const std::string_view entry(*inherited);
+    const std::string_view name = entry.substr(0, entry.find('=') + 1);
+    const bool replaced =
+        std::ranges::any_of(added, [&](const std::string& other) { return !name.empty() && other.starts_with(name); });
+    if (!replaced) environment.push_back(*inherited);
+  }
+  return environment;
+}
+
+// Returns 0 with the child's id in `pid`, or an errno.
+int spawn(const ChildOptions& options, int log, int lines, pid_t& pid) {
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, log, 1);
+  posix_spawn_file_actions_adddup2(&actions, log, 2);
+  posix_spawn_file_actions_adddup2(&actions, lines, lines_fd);
+  // Last: the log is 0 where the caller has closed its standard input.
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t blocked;
+  sigemptyset(&blocked);
+  posix_spawnattr_setsigmask(&attributes, &blocked);
+  posix_spawnattr_setpgroup(&attributes, 0);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
+  std::vector<char*> argv = pointers_to(options.argv), environment = environment_with(options.environment);
+  argv.push_back(nullptr);
+  environment.push_back(nullptr);
+  const int error = ::posix_spawn(&pid, argv[0], &actions, &attributes, argv.data(), environment.data());
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
+  return error;
+}
+
+}  // namespace
+
+std::string ChildResult::describe(double limit_s) const {
+  switch (end) {
+    case End::exited:
+      return fmt::format("ended with exit status {}", code);
+    case End::signaled:
+      return fmt::format("killed by signal {} ({})", code, strsignal(code));
+    case End::timed_out:
+      return fmt::format("ran past its limit of {:g} s and was killed", limit_s);
+    case End::not_started:
+      return fmt::format("could not be started: {}", std::strerror(code));
+    case End::interrupted:
+      return "interrupted";
+  }
+  return "";
+}
+
+ChildResult run_child(const ChildOptions& options) {
+  Log log(options.log);
+  Lines lines(options.on_line);
+  Pipe log_pipe, lines_pipe;
+  Readers readers(log_pipe.reader.get(), lines_pipe.reader.get());
+
+  const auto start = std::chrono::steady_clock::now();
+  const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
+  const Descendants descendants;
+  pid_t pid = 0;
+  const int error = spawn(options, log_pipe.writer.get(), lines_pipe.writer.get(), pid);
+  log_pipe.writer.close();
+  lines_pipe.writer.close();
+  if (error != 0) return {.end = ChildResult::End::not_started, .code = error, .seconds = seconds()};
+
+  Child child(pid);
+  ChildResult result{.end = ChildResult::End::exited};
+  RunningTime running;
+  bool stopped = false;
+  int status = 0;
+  while (true) {
+    // The child may end without its pipes being closed (one of its children may hold them), so its end is checked, too.
+    readers.read(50, log, lines);
+    if (child.has_ended(status)) break;
+    if (child.is_stopped()) {
+      running.skip();
+    } else {
+      running.pass();
+    }
+    if (!stopped && (running.seconds() > options.limit_s || interrupted())) {
+      stopped = true;
+      result.end = interrupted() ? ChildResult::End::interrupted : ChildResult::End::timed_out;
+      child.kill_group();
+    }
+  }
+  result.seconds = seconds();
+  child.kill_group();
+  descendants.end();
+  // Reads what is left in the pipes, which hold 64 KiB each, but not for ever if a process that cannot be killed writes
+  // on.
+  for (int i = 0; i < 64 && readers.read(0, log, lines); ++i) {
+  }
+  if (stopped) return result;
+  if (WIFSIGNALED(status)) {
+    result.end = ChildResult::End::signaled;
+    result.code = WTERMSIG(status);
+  } else {
+    result.code = WEXITSTATUS(status);
+  }
+  return result;
+}
+
+void catch_interrupts() {
+  struct sigaction action {};
+  action.sa_handler = [](int) { interrupt_seen = true; };
+  ::sigaction(SIGINT, &action, nullptr);
+  ::sigaction(SIGTERM, &action, nullptr);
+  for (const int signal : {SIGHUP, SIGUSR1, SIGUSR2}) {
+    struct sigaction before {};
+    ::sigaction(signal, nullptr, &before);
+    if (before.sa_handler != SIG_IGN) ::sigaction(signal, &action, nullptr);
+  }
+}
+
+void drop_lost_readers() {
+  for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) {
+    pollfd output{.fd = fd, .events = 0, .revents = 0};
+    if (::poll(&output, 1, 0) != 1 || (output.revents & (POLLERR | POLLHUP)) == 0) continue;
+    const int nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
+    ::dup2(nowhere, fd);
+    ::close(nowhere);
+  }
+}
+
+void catch_lost_readers() {
+  struct sigaction action {};
+  action.sa_handler = [](int) {  // the write that found no reader still fails
+    const int error = errno;
+    drop_lost_readers();
+    interrupt_seen = true;
+    errno = error;
+  };
+  ::sigaction(SIGPIPE, &action, nullptr);
+}
+
+bool interrupted() { return interrupt_seen; }
+
+void die_with_parent() {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  // The parent may have ended before the call, while this process was being loaded: then nobody reads the pipe.
+  pollfd pipe{.fd = lines_fd, .events = 0, .revents = 0};
+  if (::poll(&pipe, 1, 0) == 1 && (pipe.revents & POLLERR) != 0) ::raise(SIGKILL);
+}
+
+}  // namespace harness

@@ -1,2 +1,0 @@
-#define KERNELS avx2_kernels
-#include "model/cpu/kernels.inc.h"

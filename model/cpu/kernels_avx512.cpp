@@ -1,2 +1,0 @@
-#define KERNELS avx512_kernels
-#include "model/cpu/kernels.inc.h"

@@ -1,2 +1,0 @@
-#define KERNELS plain_kernels
-#include "model/cpu/kernels.inc.h"

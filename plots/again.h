@@ -1,0 +1,17 @@
+// The commands that measure a study, or one of its rungs, again on the same machine.
+#pragma once
+
+#include "results/study.h"
+
+#include <string>
+#include <vector>
+
+namespace ablations {
+
+// `ladder ablate` with every flag that makes it the same study.
+std::string command_again(const Study& study);
+
+// `ladder run` and `ladder profile` of a rung by itself. None where flags do not know the rung by a name.
+std::vector<std::string> commands_of_rung(const Study& study, const StudyRung& rung);
+
+}  // namespace ablations

@@ -1,0 +1,31 @@
+// What others have claimed of the techniques, beside what studies show.
+#pragma once
+
+#include "ablations/techniques/technique.h"
+#include "plots/seen.h"
+#include "results/enums.h"
+
+#include <array>
+#include <string>
+#include <vector>
+
+namespace ablations {
+
+enum class Standing { measured, not_measured, contradicted };
+template <>
+struct Names<Standing> {
+  static constexpr std::array list{"measured", "not measured", "contradicted"};
+};
+
+struct CheckedClaim {
+  Standing standing;
+  std::string words;  // a sentence or two, in which `...` is code and nothing else is markup
+};
+
+// A time or a size counts as measured only on the kind of device that it is claimed of.
+CheckedClaim checked(const Claim& claim, const std::string& optimization, const std::vector<Seen>& seen);
+
+// docs/claims.md: every claim, and what the records show.
+std::string claims_page(const Evidence& evidence);
+
+}  // namespace ablations

@@ -1,0 +1,13 @@
+// The history of studies on a terminal, at most 80 columns wide.
+#pragma once
+
+#include "results/history.h"
+#include "text/style.h"
+
+#include <string>
+
+namespace ablations {
+
+std::string history_table(const History& history, const Look& look = {});
+
+}  // namespace ablations

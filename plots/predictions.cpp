@@ -1,0 +1,113 @@
+#include "plots/predictions.h"
+
+#include "ablations/profile/rates.h"
+#include "ablations/profile/roofline.h"
+#include "ablations/run/setting.h"
+#include "model/config.h"
+#include "model/costs.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+namespace ablations {
+
+namespace {
+
+// None: another version's.
+std::optional<model::Recipe> known(const files::Json& recipe) {
+  try {
+    return model::recipe_from_json(recipe, "recipe");
+  } catch (const std::invalid_argument&) {
+    return std::nullopt;
+  }
+}
+
+// The rates of a study's machine that traces beside it have measured and not refuted; of several the highest.
+class MachineLimits {
+ public:
+  MachineLimits(const Study& study, const std::vector<TraceDocument>& traces) {
+    for (const TraceDocument& trace : traces) {
+      const model::Device device = trace.device.kind;
+      const bool cuda = device == model::Device::cuda;
+      const std::optional<model::Recipe> recipe = known(trace.recipe);
+      const Limits limits = trace.roofline.value_or(Roofline{}).limits;
+      if (!recipe || !(limits.flops_per_s > 0) || !(limits.bytes_per_s > 0) ||
+          !refutation_of(*trace.roofline).empty() ||
+          !differences(machine_setting(study.environment, cuda), machine_setting(trace.environment, cuda)).empty()) {
+        continue;
+      }
+      double &flops = flops_[{device, rate_of(*recipe)}], &bytes = bytes_[device];
+      flops = std::max(flops, limits.flops_per_s);
+      bytes = std::max(bytes, limits.bytes_per_s);
+    }
+  }
+
+  // None: they were not measured.
+  [[nodiscard]] std::optional<Limits> of(const model::Recipe& recipe) const {
+    const auto flops = flops_.find({recipe.device, rate_of(recipe)});
+    if (flops == flops_.end()) return std::nullopt;
+    return Limits{.flops_per_s = flops->second, .bytes_per_s = bytes_.at(recipe.device)};
+  }
+
+ private:
+  std::map<std::pair<model::Device, std::string>, double> flops_;  // by the rate's name
+  std::map<model::Device, double> bytes_;
+};
+
+// The least time of a rung's step; none: its limits were not measured.
+std::optional<double> least_ms(const Study& study, const StudyRung& rung, const MachineLimits& machine) {
+  const std::optional<model::Recipe> recipe = known(rung.recipe);
+  const auto limits = recipe ? machine.of(*recipe) : std::nullopt;
+  const auto names = model::preset_names();
+  const Workload& workload = study.workload;
+  if (!limits || std::ranges::find(names, workload.model) == names.end()) return std::nullopt;
+  const model::Config config = model::with_positions(model::preset(workload.model), workload.positions.value_or(0));
+  const Roofline least = roofline(model::step_costs(config, *recipe, workload.B, workload.T, workload.accumulation),
+                                  *limits, /*measured=*/{});
+  double ms = 0;
+  for (const RooflineRow& phase : least.phases) ms += phase.limit_ms;
+  return ms;
+}
+
+}  // namespace
+
+std::vector<Prediction> predictions_of(const Study& study, const std::vector<TraceDocument>& traces) {
+  std::vector<Prediction> predictions;
+  if (study.mode != Mode::cumulative) return predictions;
+  const MachineLimits machine(study, traces);
+  const StudyRung* above = nullptr;
+  for (const StudyRung& rung : study.rungs) {
+    if (rung.peer || rung.status == RungStatus::not_applicable || rung.status == RungStatus::not_measured) continue;
+    if (const auto& work = rung.least_work) {
+      Prediction& prediction = predictions.emplace_back(Prediction{.rung = rung.index, .work = *work});
+      if (above != nullptr && above->least_work) {
+        prediction.saved = LeastWork{above->least_work->flops - work->flops, above->least_work->bytes - work->bytes};
+        const auto before = least_ms(study, *above, machine), after = least_ms(study, rung, machine);
+        if (before && after && *before != *after) prediction.ratio = *before / *after;
+      }
+    }
+    above = &rung;
+  }
+  return predictions;
+}
+
+std::string prediction_words(const std::vector<Prediction>& predictions) {
+  if (predictions.empty()) return "";
+  const bool has_ratio = std::ranges::any_of(predictions, [](const Prediction& one) { return one.ratio.has_value(); });
+  return std::string(
+             "A prediction counts memory traffic and arithmetic only: the least that the operations of a step need, "
+             "with each tensor read and written once. A technique that brings an operation nearer to this least, as "
+             "flash attention and fused AdamW do, changes nothing in the counts. ") +
+         (has_ratio ? "The predicted ratio is the least time of the rung above over the rung's own. The least time of "
+                      "an operation is the longer of two: its bytes at this machine's memory rate, and its FLOPs at "
+                      "its rate of matrix products. Traces measured both rates; the times of a step are added up."
+                    : "A ratio is predicted where the counts differ and this machine's rates are known: `ladder "
+                      "profile --trace --roofline --rung RUNG` measures them for products as the rung makes them, and "
+                      "`--with` "
+                      "adds the trace to the report.");
+}
+
+}  // namespace ablations

@@ -1,0 +1,265 @@
+#include "plots/remarks.h"
+
+#include "files/printable.h"
+#include "plots/again.h"
+#include "plots/comparison.h"
+#include "plots/gate.h"
+#include "plots/headline.h"
+#include "plots/sentences.h"
+#include "study/gate/baseline.h"
+#include "text/figures.h"
+#include "text/text.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <functional>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+namespace ablations {
+
+using files::shortened;
+
+namespace {
+
+void say(std::vector<Remark>& remarks, Severity severity, const char* code, std::string text, std::string fix = "") {
+  remarks.push_back({severity, code, std::move(text), std::move(fix)});
+}
+
+// The flags of runs that count.
+std::vector<std::string> flags_of(const Study& study) {
+  std::vector<std::string> flags;
+  for (const StudyRung& rung : study.rungs) {
+    std::ranges::copy(rung.flags.value_or(std::vector<std::string>{}), std::back_inserter(flags));
+  }
+  return flags;
+}
+
+Remark trust_of(const Study& study) {
+  int64_t passed = 0, proofs = 0;
+  struct Counted {
+    int64_t following = 0, all = 0;
+  } own, peers;
+  for (const StudyRung& rung : study.rungs) {
+    proofs += rung.peer ? 0 : std::ssize(rung.proofs);
+    passed += rung.peer ? 0 : std::ranges::count(rung.proofs, true, &Proof::passed);
+    if (!rung.guard) continue;
+    Counted& of = rung.peer ? peers : own;
+    ++of.all;
+    of.following += rung.guard->passed ? 1 : 0;
+  }
+  const StudyPlan& plan = study.plan;
+  const bool is_whole = plan.runs_ok == static_cast<int64_t>(plan.runs_planned);
+  std::string text =
+      fmt::format("{} of {} runs, {}", plan.runs_ok, plan.runs_planned,
+                  passed == proofs ? "every rung proven" : fmt::format("{} of {} proofs passed", passed, proofs));
+  if (passed == proofs) text += fmt::format(". {} proofs passed", passed);
+  for (const auto& [of, what] : {std::pair(&own, "rung"), std::pair(&peers, "PyTorch mode")}) {
+    if (of->all > 0) {
+      text += fmt::format(". {} of {}'s losses follow the reference's", of->following, number_of(of->all, what));
+    }
+  }
+  const bool is_good = is_whole && passed == proofs && own.following == own.all && peers.following == peers.all &&
+                       flags_of(study).empty() && rungs_without_number(study).empty();
+  return {is_good ? Severity::good : Severity::info, "trust", text + ".", ""};
+}
+
+void add_disturbances(const Study& study, const std::vector<ReportedRun>& runs, std::vector<Remark>& remarks) {
+  const std::vector<std::string> flags = flags_of(study);
+  if (const auto disturbance = disturbance_of_most(study)) {
+    say(remarks, Severity::bad, "unusable",
+        "Most runs were disturbed, so nothing is claimed: " + shortened(flags.front(), 120) + ".",
+        capitalized(disturbance->remedy) + " and begin a new study.");
+  } else if (!flags.empty()) {
+    say(remarks, Severity::warn, "disturbed",
+        fmt::format("{} of {} disturbed: {}.", flags.size(),
+                    number_of(study.plan.runs_ok, "run") + (flags.size() == 1 ? " was" : " were"),
+                    shortened(flags.front(), 120)),
+        capitalized(remedy_for(flags)) + " and measure again.");
+  }
+  const auto again = std::ranges::count_if(runs, [](const ReportedRun& run) {
+    return run.status == RunStatus::ok && run.first_flags && !run.first_flags->empty();
+  });
+  const auto twice = std::ranges::count_if(
+      runs, [](const ReportedRun& run) { return !run.flags.empty() && run.first_flags && !run.first_flags->empty(); });
+  if (again > 0) {
+    say(remarks, Severity::info, "repeated",
+        fmt::format("{} disturbed the first time and made again.",
+                    number_of(again, "run") + (again == 1 ? " was" : " were")) +
+            (twice > 0 ? fmt::format(" {} disturbed once more.", twice) : ""));
+  }
+}
+
+// The floor that is for the number of pairs nearest to the study's.
+void add_noise(const Study& study, const std::vector<Noise>& noise, std::vector<Remark>& remarks) {
+  const int64_t repeats = study.plan.repeats;
+  const auto distance = [&](const Noise& one) { return std::abs(floor_at(one, repeats).pairs - repeats); };
+  const Noise* nearest = nullptr;
+  for (const Noise& one : noise) {
+    if (!one.floors.empty() && (nearest == nullptr || distance(one) <= distance(*nearest))) nearest = &one;
+  }
+  if (nearest == nullptr) return;
+  const Floor& floor = floor_at(*nearest, repeats);
+  say(remarks, Severity::info, "noise-floor",
+      fmt::format("Noise floor here: {} with {} of runs; a larger difference is found in 95 % of studies ({}).",
+                  percent(floor.floor), number_of(floor.pairs, "pair"), shortened(nearest->label, 60)));
+}
+
+// nullptr: none is such.
+const StudyRung* last_of(const Study& study, const auto& is_such) {
+  const auto last = std::find_if(study.rungs.rbegin(), study.rungs.rend(), is_such);
+  return last == study.rungs.rend() ? nullptr : &*last;
+}
+
+std::vector<Remark> remarks_of(const Study& study, const std::vector<ReportedRun>& runs,
+                               const std::vector<Noise>& noise) {
+  std::vector<Remark> remarks;
+  add_disturbances(study, runs, remarks);
+  const auto failed = rungs_without_number(study);
+  for (size_t i = 0; i < std::min<size_t>(failed.size(), 3); ++i) {
+    say(remarks, Severity::bad, "no-number",
+        fmt::format("{}{} has no number: {}.", in_quotes(swept_words(study, *failed[i]) + failed[i]->title),
+                    failed[i]->peer && failed[i]->against
+                        ? " beside " + in_quotes(study.rungs.at(*failed[i]->against).title)
+                        : "",
+                    shortened(why_no_number(*failed[i]), 240)));
+  }
+  if (failed.size() > 3) {
+    say(remarks, Severity::bad, "no-number",
+        fmt::format("{} more have no number.", number_of(std::ssize(failed) - 3, "rung")));
+  }
+  if (study.headline && study.headline->planned && *study.headline->planned != study.headline->first) {
+    say(remarks, Severity::warn, "reference",
+        fmt::format("{} has no number that counts, so {} is the reference.",
+                    in_quotes(study.rungs[*study.headline->planned].title),
+                    in_quotes(study.rungs[study.headline->first].title)));
+  }
+  if (study.quick && !disturbance_of_most(study)) {
+    say(remarks, Severity::info, "quick", "A quick look: the first and the last rung.",
+        "`ladder ablate --resume --out FOLDER` measures the others.");
+  }
+  if (!study.finished) {
+    say(remarks, Severity::warn, "unfinished",
+        fmt::format("Unfinished: {} of {} planned runs are in.", study.plan.runs_ok, study.plan.runs_planned),
+        "`ladder ablate --resume --out FOLDER` makes the others.");
+  }
+  if (!disturbance_of_most(study)) {
+    for (const std::string& warning : study.warnings) say(remarks, Severity::warn, "warning", capitalized(warning));
+  }
+  if (study.environment.git_dirty == true) {
+    say(remarks, Severity::info, "changed-program", "The program had changes that were not committed.");
+  }
+  const auto is_limited = [](const StudyRung& rung) { return rung.clock && rung.clock->is_power_limited(); };
+  if (const StudyRung* last = last_of(study, is_limited)) {
+    say(remarks, Severity::info, "power-limit",
+        fmt::format("{} at the GPU's power limit, which lowers the SM clock: {} at {}.",
+                    number_of(std::ranges::count_if(study.rungs, is_limited), "rung"), in_quotes(last->title),
+                    clock_words(study, *last)));
+  }
+  if (study.device.kind == model::Device::cpu) {
+    say(remarks, Severity::info, "cpu", "These are CPU figures; they say nothing about a GPU.");
+  }
+  if (const StudyRung* last = last_of(study, [](const StudyRung& rung) { return mfu_of(rung).has_value(); })) {
+    const Mfu& mfu = **last->mfu;
+    say(remarks, Severity::info, "mfu",
+        fmt::format("MFU: {}, {:.4g} TFLOP/s ({}).", mfu.formula, mfu.peak_flops.value_or(0) / 1e12,
+                    mfu.peak_source.value_or("no source")));
+  }
+  add_noise(study, noise, remarks);
+  remarks.push_back(trust_of(study));
+  return sorted(std::move(remarks));
+}
+
+// ---- two studies
+
+// The two compared at the last rung that both have.
+std::string headline_of_two(const Report& report) {
+  for (const ReportedStudy& entry : report.studies) {
+    if (const auto disturbance = disturbance_of_most(entry.study)) return "Not usable: " + disturbance->what;
+  }
+  if (!report.comparison || report.comparison->entries.empty()) return "The two studies have no rung in common";
+  const ComparedRecipe& last = report.comparison->entries.back();
+  const std::string name = in_quotes(last.label.starts_with("+ ") ? last.label.substr(2) : last.label);
+  switch (last.verdict) {
+    case harness::Verdict::regression:
+      return fmt::format("B is {} slower than A at {}", times(last.ratio), name);
+    case harness::Verdict::improvement:
+      return fmt::format("B is {} faster than A at {}", times(1 / last.ratio), name);
+    case harness::Verdict::same:
+      return "A and B take the same time at " + name;
+    case harness::Verdict::inconclusive:
+      break;
+  }
+  return fmt::format("No clear difference at {}: B takes {} A's time", name, times(last.ratio));
+}
+
+// The rungs at which it is the other way than at the last one. Empty: there is none.
+std::string other_way(const Comparison& comparison) {
+  using harness::Verdict;
+  if (comparison.entries.empty()) return "";
+  const Verdict last = comparison.entries.back().verdict;
+  const Verdict other = last == Verdict::regression ? Verdict::improvement : Verdict::regression;
+  std::vector<std::string> names;
+  for (const ComparedRecipe& entry : comparison.entries) {
+    if (entry.verdict != other || (last != Verdict::regression && last != Verdict::improvement)) continue;
+    names.push_back(fmt::format("{} ({})",
+                                in_quotes(entry.label.starts_with("+ ") ? entry.label.substr(2) : entry.label),
+                                times(other == Verdict::improvement ? 1 / entry.ratio : entry.ratio)));
+  }
+  if (names.empty()) return "";
+  return fmt::format("B is {} at {}.", other == Verdict::improvement ? "faster" : "slower", fmt::join(names, ", "));
+}
+
+}  // namespace
+
+StudySaid said_of(const Study& as_measured, const std::vector<ReportedRun>& runs, const std::vector<Noise>& noise) {
+  const Study study = without_claims(as_measured);
+  StudySaid said{{.title = title_of(study),
+                  .headline = headline_of(study),
+                  .lines = disturbance_of_most(study) ? std::vector<std::string>{} : lines_of(study),
+                  .remarks = remarks_of(study, runs, noise),
+                  .command = command_again(study)},
+                 {},
+                 {}};
+  for (const StudyRung& rung : study.rungs) {
+    said.rungs.push_back({.reason = rung.is_measured() && rung.ms_per_step ? "" : why_no_number(rung),
+                          .guard = rung.guard ? guard_words(*rung.guard) : ""});
+    if (has_number(rung)) said.alone = commands_of_rung(study, rung);
+  }
+  return said;
+}
+
+Said said_of(const Report& report) {
+  const Study &a = report.studies.at(0).study, &b = report.studies.at(1).study;
+  Said said{.title = "Two studies beside each other",
+            .headline = headline_of_two(report),
+            .lines = {},
+            .remarks = {},
+            .command = ""};
+  if (report.comparison) {
+    said.lines.push_back(other_way(*report.comparison));
+    said.remarks = remarks_of(*report.comparison, sides_of_studies);
+  }
+  for (const auto& [side, study] : {std::pair("A", &a), std::pair("B", &b)}) {
+    said.lines.push_back(fmt::format("{}: {}: {}.", side, title_of(*study), headline_of(without_claims(*study))));
+  }
+  std::erase(said.lines, "");
+  return said;
+}
+
+Report with_said(Report report) {
+  for (ReportedStudy& entry : report.studies) {
+    std::vector<Noise> noise;
+    for (const size_t place : entry.noise) noise.push_back(report.noise.at(place));
+    entry.said = said_of(entry.study, entry.runs, noise);
+  }
+  if (report.studies.size() == 2) report.said = said_of(report);
+  for (GateResult& gate : report.gates) gate.said = said_of(gate);
+  return report;
+}
+
+}  // namespace ablations

@@ -1,0 +1,20 @@
+// What is said of a study: one headline, the figures behind it, and remarks, each with what to do about it.
+#pragma once
+
+#include "results/baseline.h"
+#include "results/report.h"
+
+#include <vector>
+
+namespace ablations {
+
+// `runs`: as a report has them; `noise`: the floors that say something of the study. The terminal has neither.
+StudySaid said_of(const Study& study, const std::vector<ReportedRun>& runs = {}, const std::vector<Noise>& noise = {});
+
+// Of two studies beside each other.
+Said said_of(const Report& report);
+
+// The report with what is said of its studies, of both together, and of its gates.
+Report with_said(Report report);
+
+}  // namespace ablations

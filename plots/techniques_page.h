@@ -1,0 +1,29 @@
+// The texts of each technique, for a page and for a report.
+#pragma once
+
+#include "ablations/techniques/technique.h"
+#include "files/json_file.h"
+#include "results/study.h"
+#include "text/style.h"
+
+#include <string>
+#include <vector>
+
+namespace ablations {
+
+// The commands that try an optimization by itself, one in each line.
+std::string commands_alone(const Optimization& optimization);
+
+// docs/techniques.md
+std::string techniques_page();
+
+// Optimizations, and the fields of the recipe that none of them edits.
+std::vector<std::string> technique_names();
+
+// A screen about one of them, by its name or its title in tables; empty: there is none.
+std::string technique_help(const std::string& name, const Look& look);
+
+// For a report's section of a rung: the texts, and the claims with what this study shows.
+files::Json technique_json(const Optimization& optimization, const Study& study);
+
+}  // namespace ablations

@@ -1,0 +1,136 @@
+// Parts that documents of several kinds have.
+#pragma once
+
+#include "harness/stats/stats.h"
+#include "model/recipe.h"
+#include "results/fields.h"
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace ablations {
+
+// All its fields are written; those that are not there have their plain value.
+template <>
+struct Form<model::Recipe> {
+  static files::Json of(const model::Recipe& recipe) { return model::to_json(recipe); }
+  static model::Recipe from(const files::Json& json, const std::string& where) {
+    return model::recipe_from_json(json, where);
+  }
+};
+
+template <>
+struct Names<model::Device> {
+  static constexpr auto list = model::names_of(model::Device{});
+};
+
+// The ways to make a study of a ladder (plan/modes.h).
+enum class Mode { cumulative, leave_one_out, one_at_a_time, factorial, sweep };
+template <>
+struct Names<Mode> {
+  static constexpr std::array list{"cumulative", "leave-one-out", "one-at-a-time", "factorial", "sweep"};
+};
+
+// What a sweep varies.
+enum class Swept { batch, context, accumulation };
+template <>
+struct Names<Swept> {
+  static constexpr std::array list{"batch", "context", "accumulation"};
+};
+
+// The size of one step.
+struct Shape {
+  int64_t B = 1, T = 1, accumulation = 1;
+  int64_t positions = 0;  // of the model; 0: as many as it has
+  bool operator==(const Shape&) const = default;
+
+  static void fields(auto&& field) {
+    field("batch", &Shape::B);
+    field("context", &Shape::T);
+    field("accumulation", &Shape::accumulation);
+    field("positions", &Shape::positions, None::default_absent);
+  }
+};
+
+// "ladder" of plans and studies.
+// A text of whole copies of another (--repeat-to).
+struct RepeatedText {
+  std::string source;  // the other's file, without its folder
+  int64_t bytes = 0;   // that were asked for
+
+  static void fields(auto&& field) {
+    field("source", &RepeatedText::source);
+    field("bytes", &RepeatedText::bytes);
+  }
+};
+
+struct NamedLadder {
+  std::string name, title;
+  std::optional<std::string> file;  // its name, of one that does not come with the program
+
+  static void fields(auto&& field) {
+    field("name", &NamedLadder::name);
+    field("title", &NamedLadder::title);
+    field("file", &NamedLadder::file, None::absent);
+  }
+};
+
+// Whether a run did what a field of its recipe says.
+struct Proof {
+  std::string field;
+  bool passed = false;
+  std::string expected;  // in words
+  std::string observed;
+
+  static void fields(auto&& field) {
+    field("field", &Proof::field);
+    field("passed", &Proof::passed);
+    field("expected", &Proof::expected);
+    field("observed", &Proof::observed);
+  }
+};
+
+// An interval's ends; none with a single run.
+struct Bounds {
+  std::optional<double> lo, hi;
+
+  static void fields(auto&& field) {
+    field("lo", &Bounds::lo);
+    field("hi", &Bounds::hi);
+  }
+};
+
+inline Bounds bounds(const harness::Estimate& estimate) {
+  if (!estimate.interval) return {};
+  return {estimate.interval->lo, estimate.interval->hi};
+}
+
+// "device": where something was measured.
+struct NamedDevice {
+  model::Device kind = model::Device::cpu;
+  std::string name;  // "NVIDIA H200", "AMD EPYC"
+
+  bool operator==(const NamedDevice&) const = default;
+
+  static void fields(auto&& field) {
+    field("kind", &NamedDevice::kind);
+    field("name", &NamedDevice::name);
+  }
+};
+
+// "memory" of a trace, and a part of a record's.
+struct PeakMemory {
+  int64_t peak_bytes = 0;
+  std::string peak_source;                     // "resident set of the process"
+  std::optional<int64_t> reserved_peak_bytes;  // of CUDA's caching allocator; a CPU has none
+
+  static void fields(auto&& field) {
+    field("peak_bytes", &PeakMemory::peak_bytes);
+    field("peak_source", &PeakMemory::peak_source);
+    field("reserved_peak_bytes", &PeakMemory::reserved_peak_bytes, None::absent);
+  }
+};
+
+}  // namespace ablations

@@ -1,0 +1,95 @@
+// What a gate found: results/schemas/gate.v1.json.
+#pragma once
+
+#include "results/baseline.h"
+#include "results/comparison.h"
+#include "results/words.h"
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ablations {
+
+// The first four are a comparison's verdicts. failed: head has no number; unfit: base has none; saved: there was no
+// baseline, now there is.
+enum class GateOutcome { regression, improvement, same, inconclusive, failed, unfit, saved, calibrated };
+
+template <>
+struct Names<GateOutcome> {
+  static constexpr std::array list{"REGRESSION", "IMPROVEMENT", "SAME",  "INCONCLUSIVE",
+                                   "FAILED",     "UNFIT",       "SAVED", "CALIBRATED"};
+};
+
+constexpr GateOutcome outcome_of(harness::Verdict verdict) { return static_cast<GateOutcome>(verdict); }
+
+enum class Against { program, baseline };
+
+template <>
+struct Names<Against> {
+  static constexpr std::array list{"program", "baseline"};
+};
+
+enum class NoiseSource { calibration, these_pairs, sessions };
+
+template <>
+struct Names<NoiseSource> {
+  static constexpr std::array list{"calibration", "these pairs", "sessions"};
+};
+
+struct NoiseFloor {
+  double floor = 0;
+  NoiseSource source = NoiseSource::calibration;
+
+  static void fields(auto&& field) {
+    field("floor", &NoiseFloor::floor);
+    field("source", &NoiseFloor::source);
+  }
+};
+
+struct GateResult {
+  static constexpr auto kind = "gate";
+
+  std::string created;
+  std::optional<std::string> subject;  // rungs, ladder and size; absent in older verdicts
+  GateOutcome verdict = GateOutcome::inconclusive;
+  int exit_status = 3;
+  Against against = Against::program;
+  int64_t pairs = 0;
+  bool topped_up = false;
+  double min_effect = harness::usual_min_effect;
+  std::vector<std::string> reasons, warnings;
+  std::vector<std::optional<NoiseFloor>> noise;  // for each entry of the comparison; none: too few pairs or sessions
+  std::vector<Noise> calibration;
+  std::vector<std::string> saved;     // files
+  std::vector<std::string> added_to;  // files of baselines of the same program that have this session now, too
+  std::optional<Comparison> comparison;
+  std::optional<Said> said;  // absent in older verdicts
+
+  static void fields(auto&& field) {
+    field("created", &GateResult::created);
+    field("subject", &GateResult::subject, None::absent);
+    field("verdict", &GateResult::verdict);
+    field("exit_status", &GateResult::exit_status);
+    field("against", &GateResult::against);
+    field("pairs", &GateResult::pairs);
+    field("topped_up", &GateResult::topped_up);
+    field("min_effect", &GateResult::min_effect);
+    field("reasons", &GateResult::reasons);
+    field("warnings", &GateResult::warnings);
+    field("noise", &GateResult::noise);
+    field("calibration", &GateResult::calibration);
+    field("saved", &GateResult::saved);
+    field("added_to", &GateResult::added_to);
+    field("comparison", &GateResult::comparison);
+    field("said", &GateResult::said, None::absent);
+  }
+};
+
+// Compiled once, in the source beside this.
+extern template files::Json json_of(const GateResult&);
+extern template GateResult value_from(const files::Json&, const std::string&);
+
+}  // namespace ablations

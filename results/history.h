@@ -1,0 +1,173 @@
+// The times of rungs over stored studies, and where they changed: results/schemas/history.v1.json.
+#pragma once
+
+#include "results/common.h"
+#include "results/setting.h"
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ablations {
+
+// slower: the latest level is above the best one by the least effect that matters. faster: it is not, and below the
+// first one by as much. too_few: studies to tell.
+enum class Trend { too_few, unchanged, slower, faster };
+
+template <>
+struct Names<Trend> {
+  static constexpr std::array list{"too_few", "unchanged", "slower", "faster"};
+};
+
+// What one study measured: the median, and its interval.
+struct SeriesPoint : Bounds {
+  std::string study, file, time;  // id; within the folder; when it ended or, unfinished, began: ISO 8601, UTC
+  std::optional<std::string> git_commit;
+  std::optional<bool> git_dirty;
+  double median = 0;       // ms per step
+  double level = 0;        // ms per step without the noise: steps and drift only
+  bool disturbed = false;  // the rung had flags
+
+  static void fields(auto&& field) {
+    Bounds::fields(field);
+    field("study", &SeriesPoint::study);
+    field("file", &SeriesPoint::file);
+    field("time", &SeriesPoint::time);
+    field("git_commit", &SeriesPoint::git_commit);
+    field("git_dirty", &SeriesPoint::git_dirty);
+    field("median", &SeriesPoint::median);
+    field("level", &SeriesPoint::level);
+    field("disturbed", &SeriesPoint::disturbed);
+  }
+};
+
+// The newest study to measure a rung, where it failed, is not proven or void there, or runs are missing.
+struct MissedStudy {
+  std::string study, file, time, reason;  // "failed: exit 7"
+
+  static void fields(auto&& field) {
+    field("study", &MissedStudy::study);
+    field("file", &MissedStudy::file);
+    field("time", &MissedStudy::time);
+    field("reason", &MissedStudy::reason);
+  }
+};
+
+struct SeriesStep {
+  size_t at = 0;     // the first point of the new level
+  double ratio = 1;  // new level / old level; above 1: slower
+  double p = 1;
+
+  static void fields(auto&& field) {
+    field("at", &SeriesStep::at);
+    field("ratio", &SeriesStep::ratio);
+    field("p", &SeriesStep::p);
+  }
+};
+
+struct SeriesDrift {
+  double ratio_per_study = 1;
+  double ratio = 1;  // first to last, without the steps
+  double p = 1;
+
+  static void fields(auto&& field) {
+    field("ratio_per_study", &SeriesDrift::ratio_per_study);
+    field("ratio", &SeriesDrift::ratio);
+    field("p", &SeriesDrift::p);
+  }
+};
+
+struct Slowdown {
+  double ratio = 1;          // latest level / best level
+  size_t best_level_at = 0;  // the last point of the best level
+
+  static void fields(auto&& field) {
+    field("ratio", &Slowdown::ratio);
+    field("best_level_at", &Slowdown::best_level_at);
+  }
+};
+
+struct DescribedSeries {
+  std::string device_slug, recipe_hash;
+  std::string label, ladder;  // of the latest study: "+ bf16 autocast"
+  Setting setting;            // equal for every point
+  bool current = true;        // false: the same recipe was measured later under other circumstances, or dropped
+  bool dropped = false;       // the newest study of the same ladder, mode, size and device does not have the rung
+  std::optional<MissedStudy> missed;
+  std::vector<std::string> new_because;  // what differs from the series before it, of the same recipe and device
+  size_t left_out = 0;                   // oldest points, beyond 1,000
+  std::vector<SeriesPoint> points;
+  size_t best = 0;                             // the point with the smallest median
+  double against_first = 1, against_best = 1;  // latest median / first, smallest
+  std::vector<SeriesStep> steps;
+  std::optional<SeriesDrift> drift;
+  std::optional<Slowdown> slowdown;  // none unless it became slower
+  Trend verdict = Trend::too_few;
+  std::string finding;  // in words
+
+  static void fields(auto&& field) {
+    field("device_slug", &DescribedSeries::device_slug);
+    field("recipe_hash", &DescribedSeries::recipe_hash);
+    field("label", &DescribedSeries::label);
+    field("ladder", &DescribedSeries::ladder);
+    field("setting", &DescribedSeries::setting);
+    field("current", &DescribedSeries::current);
+    field("dropped", &DescribedSeries::dropped);
+    field("missed", &DescribedSeries::missed);
+    field("new_because", &DescribedSeries::new_because);
+    field("left_out", &DescribedSeries::left_out);
+    field("points", &DescribedSeries::points);
+    field("best", &DescribedSeries::best);
+    field("against_first", &DescribedSeries::against_first);
+    field("against_best", &DescribedSeries::against_best);
+    field("steps", &DescribedSeries::steps);
+    field("drift", &DescribedSeries::drift);
+    field("slowdown", &DescribedSeries::slowdown);
+    field("verdict", &DescribedSeries::verdict);
+    field("finding", &DescribedSeries::finding);
+  }
+};
+
+struct SkippedFile {
+  std::string file, reason;
+
+  static void fields(auto&& field) {
+    field("file", &SkippedFile::file);
+    field("reason", &SkippedFile::reason);
+  }
+};
+
+struct History {
+  static constexpr auto kind = "history";
+
+  std::string created;
+  size_t studies = 0;  // that were read
+  double min_effect = 0;
+  std::string finding;            // in one line
+  size_t slower = 0, missed = 0;  // current series
+  std::string method;             // how changes are found, and how often where there are none
+  std::vector<SkippedFile> skipped;
+  std::vector<std::string> notes;
+  std::vector<DescribedSeries> series;
+
+  static void fields(auto&& field) {
+    field("created", &History::created);
+    field("studies", &History::studies);
+    field("min_effect", &History::min_effect);
+    field("finding", &History::finding);
+    field("slower", &History::slower);
+    field("missed", &History::missed);
+    field("method", &History::method);
+    field("skipped", &History::skipped);
+    field("notes", &History::notes);
+    field("series", &History::series);
+  }
+};
+
+// Compiled once, in the source beside this.
+extern template files::Json json_of(const History&);
+extern template History value_from(const files::Json&, const std::string&);
+
+}  // namespace ablations

@@ -1,0 +1,84 @@
+// A ladder's file (results/schemas/ladder.v1.json): an ordered list of optimizations and the workload they are measured
+// on. plan/ladder.h reads it.
+#pragma once
+
+#include "results/common.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ablations {
+
+// The recipe that a ladder starts from.
+struct StartRecipe : model::Recipe {};
+
+// Only the fields that differ from the plain recipe are written.
+template <>
+struct Form<StartRecipe> {
+  static files::Json of(const StartRecipe& recipe) {
+    files::Json edits = files::Json::object();
+    const files::Json differences = model::recipe_diff({}, recipe);
+    for (const auto& [field, values] : differences.items()) edits[field] = values.at(1);
+    return edits;
+  }
+  static StartRecipe from(const files::Json& json, const std::string& where) {
+    return {model::recipe_from_json(json, where)};
+  }
+};
+
+struct LadderWorkload : Shape {
+  std::string model;
+
+  static void fields(auto&& field) {
+    field("model", &LadderWorkload::model);
+    field("batch", &LadderWorkload::B);
+    field("context", &LadderWorkload::T);
+    field("accumulation", &LadderWorkload::accumulation, None::default_absent);
+  }
+};
+
+// How its rungs are measured where nobody says otherwise.
+struct LadderPlan {
+  int64_t repeats = 1, warmup_steps = 0, timed_steps = 1;
+
+  static void fields(auto&& field) {
+    field("repeats", &LadderPlan::repeats);
+    field("warmup_steps", &LadderPlan::warmup_steps);
+    field("timed_steps", &LadderPlan::timed_steps);
+  }
+};
+
+struct Ladder {
+  static constexpr auto kind = "ladder";
+
+  std::string name, title;
+  std::optional<std::string> comment;
+  StartRecipe start;
+  std::string start_title = "baseline";
+  std::vector<std::string> rungs;  // names of optimizations
+  std::string reference;           // the one from which speedups count; empty: the start
+  LadderWorkload workload;
+  LadderPlan plan;
+
+  std::optional<std::string> file = {};  // not in it: its name, of one that does not come with the program
+
+  static void fields(auto&& field) {
+    field("name", &Ladder::name);
+    field("title", &Ladder::title);
+    field("comment", &Ladder::comment, None::absent);
+    field("start", &Ladder::start);
+    field("start_title", &Ladder::start_title, None::default_absent);
+    field("rungs", &Ladder::rungs);
+    field("reference", &Ladder::reference, None::default_absent);
+    field("workload", &Ladder::workload);
+    field("plan", &Ladder::plan);
+  }
+};
+
+// Compiled once, in the source beside this.
+extern template files::Json json_of(const Ladder&);
+extern template Ladder value_from(const files::Json&, const std::string&);
+
+}  // namespace ablations

@@ -1,0 +1,73 @@
+// What was seen of a run's GPU while its steps were timed: "monitor" of a record, made of what
+// harness/machine/monitor.h watches.
+#pragma once
+
+#include "harness/machine/monitor.h"
+#include "results/fields.h"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ablations {
+
+// Of a series of samples.
+struct Range {
+  double min = 0, median = 0, max = 0;
+
+  static void fields(auto&& field) {
+    field("min", &Range::min);
+    field("median", &Range::median);
+    field("max", &Range::max);
+  }
+};
+
+// Why clocks were not higher.
+struct Throttle {
+  std::string reason;  // NVML's name
+  double share = 0;    // of the samples
+
+  static void fields(auto&& field) {
+    field("reason", &Throttle::reason);
+    field("share", &Throttle::share);
+  }
+};
+
+// What is none has a note. Where nobody looked there is nothing but the reason.
+struct MonitorSummary {
+  std::optional<std::string> unavailable;  // why nobody looked
+  int64_t samples = 0;
+  std::optional<Range> sm_clock_mhz, memory_clock_mhz, power_w, temperature_c, utilization_percent;
+  std::optional<std::vector<Throttle>> throttle;
+  std::optional<double> energy_j;          // of the whole GPU
+  std::optional<double> joules_per_token;  // none where the window was too short for the counter
+  std::optional<int64_t> other_processes;  // the most that were seen at once
+  std::map<std::string, std::string> notes;
+
+  static void fields(auto&& field) {
+    field("unavailable", &MonitorSummary::unavailable, None::absent);
+    field("samples", &MonitorSummary::samples, None::defaulted);
+    field("sm_clock_mhz", &MonitorSummary::sm_clock_mhz);
+    field("memory_clock_mhz", &MonitorSummary::memory_clock_mhz);
+    field("power_w", &MonitorSummary::power_w);
+    field("temperature_c", &MonitorSummary::temperature_c);
+    field("utilization_percent", &MonitorSummary::utilization_percent);
+    field("throttle", &MonitorSummary::throttle);
+    field("energy_j", &MonitorSummary::energy_j);
+    field("joules_per_token", &MonitorSummary::joules_per_token);
+    field("other_processes", &MonitorSummary::other_processes);
+    field("notes", &MonitorSummary::notes, None::defaulted);
+  }
+};
+
+files::Json json_of(const MonitorSummary& monitor);
+
+// tokens: of the timed window.
+MonitorSummary summary_of(const harness::GpuWatch& watch, int64_t tokens);
+
+// Compiled once, in the source beside this.
+extern template MonitorSummary value_from(const files::Json&, const std::string&);
+
+}  // namespace ablations

@@ -1,0 +1,290 @@
+// A record: one process, one recipe, every step's time and loss, and what proves that the recipe was on
+// (results/schemas/record.v1.json, which says what its fields mean).
+#pragma once
+
+#include "results/common.h"
+#include "results/environment.h"
+#include "results/monitor.h"
+#include "results/observations.h"
+#include "results/workload.h"
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ablations {
+
+// `missing`: planned and not made, which no record is.
+enum class RunStatus { ok, failed, missing };
+template <>
+struct Names<RunStatus> {
+  static constexpr std::array list{"ok", "failed", "missing"};
+};
+
+// `invalid_record`: its process ended well and left none that counts. `rubbish`: the same in older records.
+enum class FailureKind { signal, timeout, exit, invalid_record, spawn, out_of_memory, rubbish };
+template <>
+struct Names<FailureKind> {
+  static constexpr std::array list{"signal", "timeout", "exit", "invalid_record", "spawn", "out_of_memory", "rubbish"};
+};
+
+struct Failure {
+  FailureKind kind = FailureKind::exit;
+  std::string message;
+
+  static void fields(auto&& field) {
+    field("kind", &Failure::kind);
+    field("message", &Failure::message);
+  }
+};
+
+// When a run began, by a clock that nobody sets.
+struct BootTime {
+  std::string boot;    // which start of the machine
+  double seconds = 0;  // since then
+
+  static void fields(auto&& field) {
+    field("boot", &BootTime::boot);
+    field("seconds", &BootTime::seconds);
+  }
+};
+
+// By which a record says of which plan it is (identity_of in plan/shard.h).
+struct PlanIdentity {
+  std::string id, sha256;
+
+  bool operator==(const PlanIdentity&) const = default;
+
+  static void fields(auto&& field) {
+    field("id", &PlanIdentity::id);
+    field("sha256", &PlanIdentity::sha256);
+  }
+};
+
+// How often PyTorch's allocator went to the device. That takes the host long, and to free memory it waits for the
+// device. Steps that have settled live on what the allocator holds: already one allocation says that these had not.
+struct AllocatorCalls {
+  int64_t allocations = 0, frees = 0;
+  int64_t retries = 0;  // allocations that failed until it had freed all that it held in reserve
+
+  static void fields(auto&& field) {
+    field("allocations", &AllocatorCalls::allocations);
+    field("frees", &AllocatorCalls::frees);
+    field("retries", &AllocatorCalls::retries);
+  }
+};
+
+// Of each step, those of the warm-up first.
+struct RunTiming {
+  int64_t warmup_steps = 0;
+  std::vector<double> step_ms;
+  std::vector<std::optional<double>> loss;  // none: not finite
+  std::vector<int64_t> page_faults;
+  std::optional<std::vector<double>> data_ms;  // the host's time for the step's batch; an older record does not say
+  std::optional<int64_t> skipped_steps;        // by the gradient scaler; likewise
+  double window_ms = 0;                        // of the timed steps, by the host's clock
+  std::optional<double> device_ms;             // the same by the device's; a CPU has none
+  // Share of the window that the threads waited for a core. A value of none: the kernel does not count it.
+  std::optional<std::optional<double>> processor_lost;
+  std::optional<std::optional<AllocatorCalls>> allocator;  // a value of none: of a CPU
+  files::Json others = files::Json::object();
+
+  static void fields(auto&& field) {
+    field("warmup_steps", &RunTiming::warmup_steps);
+    field("step_ms", &RunTiming::step_ms);
+    field("loss", &RunTiming::loss);
+    field("page_faults", &RunTiming::page_faults);
+    field("data_ms", &RunTiming::data_ms, None::absent);
+    field("skipped_steps", &RunTiming::skipped_steps, None::absent);
+    field("window_ms", &RunTiming::window_ms);
+    field("device_ms", &RunTiming::device_ms);
+    field("processor_lost", &RunTiming::processor_lost, None::absent);
+    field("allocator", &RunTiming::allocator, None::absent);
+  }
+};
+
+// Of the timed steps.
+struct RunSummary {
+  double median_ms = 0, q1_ms = 0, q3_ms = 0, min_ms = 0, max_ms = 0;
+  int64_t n = 0;
+  double tokens_per_s = 0;
+  files::Json others = files::Json::object();
+
+  static void fields(auto&& field) {
+    field("median_ms", &RunSummary::median_ms);
+    field("q1_ms", &RunSummary::q1_ms);
+    field("q3_ms", &RunSummary::q3_ms);
+    field("min_ms", &RunSummary::min_ms);
+    field("max_ms", &RunSummary::max_ms);
+    field("n", &RunSummary::n);
+    field("tokens_per_s", &RunSummary::tokens_per_s);
+  }
+};
+
+// What the run's data cost beside time. "read": by calls of the process, of any file; none: the kernel does not say.
+struct DataUse {
+  std::string file;                                    // the name of the one that batches come from; empty: of none
+  int64_t file_bytes = 0;                              // its size
+  std::optional<int64_t> bytes_read, reads;            // in the timed window
+  std::optional<int64_t> storage_bytes;                // of a disk, likewise
+  int64_t major_faults = 0;                            // pages that came from a disk, likewise
+  std::optional<int64_t> resident_bytes;               // of memory that holds data; what is mapped counts, too
+  std::optional<int64_t> cached_before, cached_after;  // bytes of the file in the page cache around all steps
+  bool cold = false;                                   // the file was taken out of it first, as far as that went
+
+  static void fields(auto&& field) {
+    field("file", &DataUse::file);
+    field("file_bytes", &DataUse::file_bytes);
+    field("bytes_read", &DataUse::bytes_read);
+    field("reads", &DataUse::reads);
+    field("storage_bytes", &DataUse::storage_bytes);
+    field("major_faults", &DataUse::major_faults);
+    field("resident_bytes", &DataUse::resident_bytes);
+    field("cached_before", &DataUse::cached_before);
+    field("cached_after", &DataUse::cached_after);
+    field("cold", &DataUse::cold, None::default_absent);
+  }
+};
+
+// The least that a step of the recipe takes, counted from shapes (model/costs.h).
+struct LeastWork {
+  double flops = 0, bytes = 0;
+
+  static void fields(auto&& field) {
+    field("flops", &LeastWork::flops);
+    field("bytes", &LeastWork::bytes);
+  }
+};
+
+// What ranks lose because they wait for each other and share a machine. Their times are rank 0's.
+struct Scaling {
+  int64_t bytes_per_step =
+      0;                  // that each rank gives to be reduced; in a ring of N it sends 2 (N - 1) / N times as much
+  double alone_ms = 0;    // median step of rank 0 alone, which reduces nothing, while the others wait
+  double efficiency = 0;  // alone_ms over the median step of all: 1 were N times the tokens/s of one rank
+
+  static void fields(auto&& field) {
+    field("bytes_per_step", &Scaling::bytes_per_step);
+    field("alone_ms", &Scaling::alone_ms);
+    field("efficiency", &Scaling::efficiency);
+  }
+};
+
+// A step's parts, as far as they were counted.
+struct RunMemory : PeakMemory {
+  std::optional<int64_t> weights_bytes, gradients_bytes, optimizer_bytes, weight_copies_bytes, activations_bytes;
+  files::Json others = files::Json::object();
+
+  static void fields(auto&& field) {
+    PeakMemory::fields(field);
+    field("weights_bytes", &RunMemory::weights_bytes, None::absent);
+    field("gradients_bytes", &RunMemory::gradients_bytes, None::absent);
+    field("optimizer_bytes", &RunMemory::optimizer_bytes, None::absent);
+    field("weight_copies_bytes", &RunMemory::weight_copies_bytes, None::absent);
+    field("activations_bytes", &RunMemory::activations_bytes, None::absent);
+  }
+};
+
+// A run that was made again: its losses against the record's.
+struct Reproduction {
+  bool identical = false;                   // every step's loss, to the bit
+  std::optional<double> largest_deviation;  // nats per token; none where only one of two losses is finite
+  std::optional<double> largest_ulps = {};  // units in the last place of a float32; none where they are identical
+  size_t steps = 0;
+  // Why losses may differ though nothing is wrong: another processor or GPU, several threads of a CPU, or a recipe that
+  // is not deterministic on a GPU. Empty: they must be identical.
+  std::vector<std::string> excuses;
+
+  static void fields(auto&& field) {
+    field("identical", &Reproduction::identical);
+    field("largest_deviation", &Reproduction::largest_deviation);
+    field("largest_ulps", &Reproduction::largest_ulps, None::absent);
+    field("steps", &Reproduction::steps);
+    field("excuses", &Reproduction::excuses);
+  }
+};
+
+// What every record says, of a run that failed, too.
+struct RunEnd {
+  static constexpr auto kind = "record";
+
+  std::string id, started;  // UTC, ISO 8601
+  double duration_s = 0;
+  RunStatus status = RunStatus::ok;
+  std::optional<Failure> failure;      // of a run that failed
+  std::optional<BootTime> since_boot;  // absent where no study made the run, as the plan is
+  std::optional<PlanIdentity> plan;
+  files::Json others = files::Json::object();
+
+  [[nodiscard]] bool is_ok() const { return status == RunStatus::ok; }
+
+  static void fields(auto&& field) {
+    field("id", &RunEnd::id);
+    field("started", &RunEnd::started);
+    field("duration_s", &RunEnd::duration_s);
+    field("status", &RunEnd::status);
+    field("failure", &RunEnd::failure, None::absent);
+    field("since_boot", &RunEnd::since_boot, None::absent);
+    field("plan", &RunEnd::plan, None::absent);
+  }
+};
+
+// Of a run that failed, all but its end has no meaning and is not written.
+struct Record : RunEnd {
+  files::Json recipe;  // as it was written: an older one has fewer fields than model::Recipe
+  std::vector<std::string> optimizations;
+  Workload workload;
+  RunTiming timing;
+  RunSummary summary;
+  RunMemory memory;
+  std::optional<LeastWork> least_work;  // absent in older records and in a peer's
+  std::optional<DataUse> data;          // likewise
+  std::optional<Scaling> scaling;       // of data parallel ranks only
+  files::Json observations;             // Observations; a peer's are of its own form
+  std::vector<Proof> proofs;
+  Environment environment;
+  std::optional<std::vector<std::string>> flags;  // what disturbed it; none: nobody looked
+  std::optional<MonitorSummary> monitor;
+  std::optional<Reproduction> reproduction;
+
+  // Of PyTorch's, not of this program.
+  [[nodiscard]] bool is_of_peer() const;
+  [[nodiscard]] std::optional<double> compile_seconds() const;  // of a peer that compiles its model
+  [[nodiscard]] bool is_on_gpu() const;
+  // The recipe with the plain values of what it does not say. Throws std::invalid_argument for one that this program
+  // does not know; `where` begins the message.
+  [[nodiscard]] model::Recipe known_recipe(const std::string& where) const;
+  // Something on the machine disturbed a run that ended well.
+  [[nodiscard]] bool is_disturbed() const { return is_ok() && flags && !flags->empty(); }
+
+  static void fields(auto&& field) {
+    RunEnd::fields(field);
+    field("recipe", &Record::recipe, None::defaulted);
+    field("optimizations", &Record::optimizations, None::defaulted);
+    field("workload", &Record::workload, None::defaulted);
+    field("timing", &Record::timing, None::defaulted);
+    field("summary", &Record::summary, None::defaulted);
+    field("memory", &Record::memory, None::defaulted);
+    field("least_work", &Record::least_work, None::absent);
+    field("data", &Record::data, None::absent);
+    field("scaling", &Record::scaling, None::absent);
+    field("observations", &Record::observations, None::defaulted);
+    field("proofs", &Record::proofs, None::defaulted);
+    field("environment", &Record::environment, None::defaulted);
+    field("flags", &Record::flags, None::absent);
+    field("monitor", &Record::monitor, None::absent);
+    field("reproduction", &Record::reproduction, None::absent);
+  }
+};
+
+files::Json json_of(const Record& record);
+
+// "cuda", whatever else a recipe says that may be an older one.
+bool is_of_gpu(const files::Json& recipe);
+
+// Compiled once, in the source beside this.
+extern template Record value_from(const files::Json&, const std::string&);
+
+}  // namespace ablations

@@ -1,0 +1,72 @@
+// The circumstances of a measurement. Two times are comparable only if these are equal. A change may be in everything
+// else: the program, and the recipe's optimizations.
+#pragma once
+
+#include "results/fields.h"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ablations {
+
+// Known facts, by name, as text; none: the source does not say.
+using Facts = std::map<std::string, std::optional<std::string>>;
+
+struct Setting {
+  // A field that not every setting has: it belongs to the other kind of device, or older files lack it. A value of
+  // none: the source does not say.
+  template <class T>
+  using Maybe = std::optional<std::optional<T>>;
+
+  std::optional<std::string> model;
+  std::optional<int64_t> batch, context, accumulation, positions;
+  std::optional<std::string> dtype, torch, device;
+  Maybe<int64_t> threads, cores;                 // of a CPU; cores that the process may use
+  Maybe<std::string> cpu_capability;             // of a CPU: the instructions of ATen's kernels
+  Maybe<std::string> driver, driver_cuda, cuda;  // of a GPU
+  Maybe<std::string> kernel_switches;  // by which libraries choose kernels: "none", "MKL_CBWR=COMPATIBLE, ..."
+  Maybe<std::string> page_cache;       // "cold" where the run's data were taken out of it
+
+  [[nodiscard]] bool is_of_cpu() const { return threads.has_value(); }
+
+  // "nvidia-h200", "amd-epyc-2-threads": the device, to be part of a file's name.
+  [[nodiscard]] std::string device_slug() const;
+
+  [[nodiscard]] Facts facts() const;
+
+  // Copies missing facts from the other one.
+  void fill_from(const Setting& other);
+
+  static void fields(auto&& field) {
+    field("model", &Setting::model);
+    field("batch", &Setting::batch);
+    field("context", &Setting::context);
+    field("accumulation", &Setting::accumulation);
+    field("positions", &Setting::positions);
+    field("dtype", &Setting::dtype);
+    field("torch", &Setting::torch);
+    field("device", &Setting::device);
+    field("threads", &Setting::threads, None::absent);
+    field("cores", &Setting::cores, None::absent);
+    field("cpu_capability", &Setting::cpu_capability, None::absent);
+    field("driver", &Setting::driver, None::absent);
+    field("driver_cuda", &Setting::driver_cuda, None::absent);
+    field("cuda", &Setting::cuda, None::absent);
+    field("kernel_switches", &Setting::kernel_switches, None::absent);
+    field("page_cache", &Setting::page_cache, None::absent);
+  }
+};
+
+// One line for each fact that differs: "batch: 16 against 64". Empty: comparable. Cores, instructions and switches that
+// one side does not say, as in older files, are unknown there and not different, unless the other side has switches.
+std::vector<std::string> differences(const Facts& facts, const Facts& others);
+std::vector<std::string> differences(const Setting& setting, const Setting& other);
+
+// Compiled once, in the source beside this.
+extern template files::Json json_of(const Setting&);
+extern template Setting value_from(const files::Json&, const std::string&);
+
+}  // namespace ablations

@@ -1,0 +1,151 @@
+// Rungs of a ladder, each trained with several seeds: how long until a validation loss is reached, and whether the
+// trainings end as well as the reference's: results/schemas/to_loss.v1.json.
+#pragma once
+
+#include "harness/stats/non_inferiority.h"
+#include "results/plan.h"
+#include "results/training.h"
+#include "results/words.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ablations {
+
+// Of a rung's losses at the end, against the reference's.
+template <>
+struct Names<harness::Quality> {
+  static constexpr std::array list{"same quality", "worse", "unclear", "too few seeds"};
+};
+
+// A validation loss.
+struct LossAt {
+  int64_t step = 1, tokens = 0;
+  double seconds = 0;  // of all steps so far, without validation
+  double loss = 0;     // nats
+
+  static void fields(auto&& field) {
+    field("step", &LossAt::step);
+    field("tokens", &LossAt::tokens);
+    field("seconds", &LossAt::seconds);
+    field("loss", &LossAt::loss);
+  }
+};
+
+// On the straight line between two validation losses.
+struct LossReached {
+  double step = 0, seconds = 0;
+
+  static void fields(auto&& field) {
+    field("step", &LossReached::step);
+    field("seconds", &LossReached::seconds);
+  }
+};
+
+// One training of a rung.
+struct SeedTraining {
+  size_t rung = 0;
+  uint64_t seed = 1;
+  std::vector<LossAt> curve;
+  double seconds = 0;      // of all its steps, without validation
+  std::string not_finite;  // what ended it early: "the loss of step 12"; empty: nothing
+  std::string failure;     // of its process; empty: it ended well
+
+  // What follows from them.
+  std::optional<LossReached> reached;  // the loss, for the first time; none: never
+
+  [[nodiscard]] bool has_ended() const { return not_finite.empty() && failure.empty() && !curve.empty(); }
+
+  static void fields(auto&& field) {
+    field("rung", &SeedTraining::rung);
+    field("seed", &SeedTraining::seed);
+    field("curve", &SeedTraining::curve);
+    field("seconds", &SeedTraining::seconds);
+    field("not_finite", &SeedTraining::not_finite);
+    field("failure", &SeedTraining::failure);
+    field("reached", &SeedTraining::reached);
+  }
+};
+
+// An average over seeds; no bounds with a single one.
+struct OverSeeds : Bounds {
+  double mean = 0;
+
+  static void fields(auto&& field) {
+    field("mean", &OverSeeds::mean);
+    Bounds::fields(field);
+  }
+};
+
+struct RungToLoss : Rung {
+  // What follows from its trainings.
+  std::vector<LossAt> medians;              // over its trainings, at each validation
+  int64_t ended = 0, reached = 0;           // trainings that ended well, and of them those that reached the loss
+  std::optional<double> loss;               // at the end: mean
+  std::optional<double> seconds;            // to the loss: geometric mean; none: a training did not reach it
+  std::optional<OverSeeds> difference;      // of the losses at the end, from the reference's of the same seed; nats
+  std::optional<OverSeeds> speedup;         // to the loss: geometric mean; none: a training of a pair did not reach it
+  std::optional<harness::Quality> quality;  // none: it is the reference, or has no training to compare
+  bool counts = false;                      // the speedup does: the quality is the same
+  std::string words;
+
+  static void fields(auto&& field) {
+    Rung::fields(field);
+    field("medians", &RungToLoss::medians);
+    field("ended", &RungToLoss::ended);
+    field("reached", &RungToLoss::reached);
+    field("loss", &RungToLoss::loss);
+    field("seconds", &RungToLoss::seconds);
+    field("difference", &RungToLoss::difference);
+    field("speedup", &RungToLoss::speedup);
+    field("quality", &RungToLoss::quality);
+    field("counts", &RungToLoss::counts);
+    field("words", &RungToLoss::words);
+  }
+};
+
+struct TimeToLoss {
+  static constexpr auto kind = "to_loss";
+
+  NamedDevice device;
+  NamedLadder ladder;
+  Training training;  // of the reference with the first seed; the others differ in recipe and seed only
+  double loss = 0;    // that is to be reached
+  double margin = 0;  // nats; a loss at the end that is higher by less is as good
+  int64_t seeds = 1;  // from the training's on
+  std::vector<RungToLoss> rungs;
+  std::vector<SeedTraining> trainings;  // in the order in which they were made; fewer where it was interrupted
+
+  // What follows from them.
+  size_t reference = 0;  // the rung that the others are compared with: the first that is trained
+  Said said;             // empty in older documents
+
+  // How many trainings there are in all.
+  [[nodiscard]] int64_t planned() const;
+
+  // Throws std::invalid_argument for a training of no rung, and where no validation loss is taken.
+  void check(const std::string& where) const;
+
+  static void fields(auto&& field) {
+    field("device", &TimeToLoss::device);
+    field("ladder", &TimeToLoss::ladder);
+    field("training", &TimeToLoss::training);
+    field("loss", &TimeToLoss::loss);
+    field("margin", &TimeToLoss::margin);
+    field("seeds", &TimeToLoss::seeds);
+    field("rungs", &TimeToLoss::rungs);
+    field("trainings", &TimeToLoss::trainings);
+    field("reference", &TimeToLoss::reference);
+    field("said", &TimeToLoss::said, None::defaulted);
+  }
+};
+
+// Compiled once, in the source beside this.
+extern template files::Json json_of(const TimeToLoss&);
+extern template TimeToLoss value_from(const files::Json&, const std::string&);
+
+}  // namespace ablations

@@ -1,0 +1,40 @@
+#include "results/training.h"
+
+#include "results/setting.h"
+
+#include <fmt/format.h>
+
+namespace ablations {
+
+namespace {
+
+Facts facts_of(const TrainingSettings& settings) {
+  Facts facts;
+  const files::Json flat = json_of(settings).flatten();
+  for (const auto& [pointer, value] : flat.items()) {
+    facts[pointer.substr(1)] = value.is_string() ? value.get<std::string>() : value.dump();
+  }
+  return facts;
+}
+
+}  // namespace
+
+std::vector<std::string> differences(const TrainingSettings& settings, const TrainingSettings& others) {
+  return differences(facts_of(settings), facts_of(others));
+}
+
+template files::Json json_of(const Training&);
+template Training value_from(const files::Json&, const std::string&);
+template files::Json json_of(const TrainingStep&);
+template TrainingStep value_from(const files::Json&, const std::string&);
+template files::Json json_of(const Checkpoint&);
+template Checkpoint value_from(const files::Json&, const std::string&);
+
+std::string fault_of(const TrainingStep& step, const TrainingSettings& settings) {
+  if (!step.loss) return fmt::format("the loss of step {}", step.step);
+  const bool is_scaled = settings.recipe.autocast == model::Autocast::fp16;
+  if (!step.norm && !is_scaled) return fmt::format("the norm of the gradients of step {}", step.step);
+  return "";
+}
+
+}  // namespace ablations

@@ -1,0 +1,371 @@
+#include "study/analysis.h"
+
+#include "ablations/profile/explain.h"
+#include "ablations/profile/trace_summary.h"
+#include "ablations/run/options.h"
+#include "ablations/run/study_folder.h"
+#include "ablations/techniques/techniques.h"
+#include "harness/process/utc.h"
+#include "study/attribution.h"
+#include "study/headline.h"
+#include "study/judge.h"
+#include "study/measured.h"
+#include "study/rung_summary.h"
+#include "text/figures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ablations {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+using Rungs = std::vector<StudyRung>;
+using Lines = std::vector<std::string>;
+
+// How many runs have something there, and what the first of them has.
+std::pair<int64_t, std::string> runs_with(std::string RunData::*field, const Measured& measured) {
+  std::pair<int64_t, std::string> found{0, ""};
+  for (const RunsByRepeat& runs : measured.runs_of) {
+    for (const auto& [repeat, run] : runs) {
+      if (!(run.*field).empty() && ++found.first == 1) found.second = run.*field;
+    }
+  }
+  return found;
+}
+
+// One line for all of them, or none: the rungs themselves are marked. Where nobody looked, "not disturbed" says
+// nothing.
+void warn_of_unwatched(const Measured& measured, Lines& warnings) {
+  if (const auto [runs, why] = runs_with(&RunData::unwatched, measured); runs > 0) {
+    warnings.push_back(fmt::format("{} of {} runs {} not watched for a throttled or shared GPU: {}", runs,
+                                   measured.runs_ok, runs == 1 ? "was" : "were", why));
+  }
+}
+
+std::vector<Worth> worths_of(const Plan& plan, const Measured& measured, const Rungs& rungs) {
+  std::vector<Times> times;
+  std::vector<std::string> reasons;
+  for (const StudyRung& rung : rungs) {
+    reasons.push_back(rung.reason);
+    times.push_back(rung.is_measured() ? times_of(measured.runs_of[rung.index]) : Times{});
+  }
+  std::vector<Worth> worths = attribution(plan, times, reasons);
+  for (Worth& worth : worths) worth.title = find_optimization(worth.optimization)->title;
+  return worths;
+}
+
+// Every peer beside the rung whose work it does.
+void add_peers(const Measured& measured, Rungs& rungs) {
+  for (const StudyRung& rung : rungs) {
+    if (!rung.peer || !rung.against) continue;
+    StudyRung& own = rungs[*rung.against];
+    PeerRatio peer;
+    peer.peer = *rung.peer;
+    peer.rung = rung.index;
+    if (own.is_measured() && rung.is_measured()) {
+      if (const auto ratio = speedup(measured.runs_of[rung.index], measured.runs_of[own.index])) {
+        static_cast<Bounds&>(peer) = *ratio;
+        peer.ratio = ratio->ratio;
+        peer.pairs = ratio->pairs;
+      }
+    }
+    if (!own.peers) own.peers.emplace();
+    own.peers->push_back(peer);
+  }
+}
+
+// The rung to which a ladder's rung i adds an optimization: the last of ours before it that applies here.
+std::optional<size_t> rung_below(const Plan& plan, size_t i) {
+  while (i-- > 0) {
+    if (plan.rungs[i].peer.empty() && plan.rungs[i].status == Rung::Status::planned) return i;
+  }
+  return std::nullopt;
+}
+
+// Where a rung was traced: how busy the device was, and what changed since the rung below it.
+void add_explanations(const Plan& plan, const fs::path& folder, Rungs& rungs) {
+  std::optional<TraceDocument> before;
+  std::optional<size_t> of;  // the rung of `before`
+  for (StudyRung& rung : rungs) {
+    const fs::path file = trace_file(folder, plan.rungs[rung.index]);
+    if (rung.peer || !rung.is_measured() || !fs::exists(file)) continue;
+    auto trace = read_document<TraceDocument>(file);
+    trace.title = rung.label;
+    rung.profile = profile_of(trace.summary, rung.ms_per_step->median);
+    // A CPU and a GPU have nothing in common to compare.
+    if (of && of == rung_below(plan, rung.index) && before->device == trace.device) {
+      const auto& step = rung.speedup_against;
+      Explanation why = explain(*before, trace, step && (step->is_faster() || step->is_slower()));
+      rung.explanation = std::move(why.words);
+      if (!why.changed.empty()) rung.changed = std::move(why.changed);
+    }
+    before = std::move(trace);
+    of = rung.index;
+  }
+}
+
+Statistics statistics_of(const Plan& plan) {
+  Statistics statistics{.center = "median over runs of each run's median step",
+                        .interval =
+                            "95 % over runs, Student's with a bootstrapped standard error; speedups paired within a "
+                            "repeat, from 6 repeats on by signed ranks"};
+  if (plan.mode == Mode::factorial) {
+    statistics.attribution =
+        "Shapley values of the logarithm of the time, within each repeat; their mean over repeats (so that they add "
+        "up) with a 95 % t interval; the other methods as speedups are";
+  }
+  return statistics;
+}
+
+// "NVIDIA H200", "AMD EPYC, 2 threads", or both where a ladder begins on the CPU.
+NamedDevice device_of(const Plan& plan, const Environment& environment) {
+  const std::string cpu =
+      fmt::format("{}, {}", environment.cpu.model.value_or(""), number_of(environment.threads.value_or(0), "thread"));
+  if (!uses_cuda(plan)) return {model::Device::cpu, cpu};
+  if (!environment.gpu) return {model::Device::cuda, cpu};
+  const bool mixed = std::ranges::any_of(plan.rungs, [](const Rung& rung) {
+    return rung.status == Rung::Status::planned && rung.recipe.device == model::Device::cpu;
+  });
+  return {model::Device::cuda, environment.gpu->name + (mixed ? "; rungs without it on " + cpu : "")};
+}
+
+// The rung that another is compared with, where `reference` has taken the planned one's place.
+std::optional<size_t> counted_reference(const Plan& plan, size_t reference, size_t rung) {
+  const auto planned = reference_of(plan, rung);
+  if (!planned || *planned != plan.reference) return planned;
+  return reference == rung ? std::nullopt : std::optional(reference);
+}
+
+// Runs that were to begin without their data in the page cache, where it kept most of them.
+void warn_of_cache(const Plan& plan, const Measured& measured, Lines& warnings) {
+  if (!plan.workload.cold_cache) return;
+  int64_t warm = 0, unknown = 0;
+  for (const RunsByRepeat& runs : measured.runs_of) {
+    for (const auto& [repeat, run] : runs) {
+      if (!run.data || !run.data->cached_before) {
+        ++unknown;
+      } else if (2 * *run.data->cached_before > run.data->file_bytes) {
+        ++warm;
+      }
+    }
+  }
+  const auto were = [&](int64_t runs) { return fmt::format("{} of {} runs", runs, measured.runs_ok); };
+  if (warm > 0) {
+    warnings.push_back(were(warm) +
+                       " began with their data in the page cache all the same: this file system keeps it, "
+                       "or another program holds it");
+  }
+  if (unknown > 0) warnings.push_back(were(unknown) + " do not tell whether their data were in the page cache");
+}
+
+// Every rung by its reference. Returns the plan's that counts.
+size_t judge_rungs(const Plan& plan, const Measured& measured, Rungs& rungs) {
+  const size_t reference = reference_that_counts(plan, rungs);
+  for (size_t i = 0; i < rungs.size(); ++i) {
+    if (measured.runs_of[i].empty()) continue;
+    if (const auto guarded_by = counted_reference(plan, reference, i)) {
+      judge_by_reference(plan, i, *guarded_by, measured, rungs);
+    }
+  }
+  return reference;
+}
+
+// Times and speedups of the rungs that were judged. Returns the last one of ours that was measured.
+std::optional<size_t> number_rungs(const Plan& plan, const Measured& measured, size_t reference, const std::string& gpu,
+                                   Rungs& rungs) {
+  const auto& runs_of = measured.runs_of;
+  std::optional<size_t> last;
+  for (size_t i = 0; i < rungs.size(); ++i) {
+    StudyRung& rung = rungs[i];
+    const RunsByRepeat& data = runs_of[i];
+    if (data.empty()) continue;
+    add_conditions(data, rung);
+    if (rung.status != RungStatus::unproven) add_numbers(plan.rungs[i], data, gpu, rung);
+    if (!rung.is_measured()) continue;
+    // Speedups count from the reference. If it is not valid itself, there are none.
+    const size_t first = counted_reference(plan, reference, i).value_or(i);
+    const bool alone = first == i && (plan.mode == Mode::sweep || i != reference);
+    if (!alone && rungs[first].is_measured()) rung.speedup_first = speedup(runs_of[first], data);
+    // In a ladder it is the rung below. A rung further down would show the worth of all rungs in between.
+    const auto against = rung.against || plan.mode != Mode::cumulative ? rung.against : rung_below(plan, i);
+    if (against && rungs[*against].is_measured()) rung.speedup_against = speedup(runs_of[*against], data);
+    if (!rung.peer) last = i;
+  }
+  return last;
+}
+
+// The lowest and the highest median of a rung's runs: a run that is throttled evenly shows in no run by itself. 0 where
+// nobody watched.
+std::pair<double, double> sm_clocks(const RunsByRepeat& runs) {
+  std::pair<double, double> range{0, 0};
+  for (const auto& [repeat, run] : runs) {
+    if (!run.sm_clock_mhz) continue;
+    const double mhz = run.sm_clock_mhz->median;
+    range.first = range.second == 0 ? mhz : std::min(range.first, mhz);
+    range.second = std::max(range.second, mhz);
+  }
+  return range;
+}
+
+// What makes a rung's number doubtful although it counts, and why it is compared with none.
+void warn_of_rungs(const Plan& plan, const Measured& measured, const Rungs& rungs, Lines& warnings) {
+  for (size_t i = 0; i < plan.rungs.size(); ++i) {
+    const Rung& planned = plan.rungs[i];
+    const StudyRung& rung = rungs[i];
+    const RunsByRepeat& data = measured.runs_of[i];
+    if (data.empty()) continue;
+    const auto warn = [&](const std::string& text) {
+      warnings.push_back(fmt::format("rung {} \"{}\": {}", i, planned.title, text));
+    };
+    if (const auto failure = measured.failures.find(i); failure != measured.failures.end()) {
+      warn(failure->second.reason);
+    }
+    if (const auto [low, high] = sm_clocks(data); low < 0.95 * high) {
+      warn(fmt::format("the GPU ran its runs at different clocks, the median from {:.0f} to {:.0f} MHz", low, high));
+    }
+    if (const auto below = rung_below(plan, i);
+        plan.mode == Mode::cumulative && !rung.peer && below && rung.is_measured() && !rungs[*below].is_measured()) {
+      warn(fmt::format("what it alone brings is not known: \"{}\" before it has no number", plan.rungs[*below].title));
+    }
+    const bool is_threaded = plan.workload.threads > 1;  // then timing decides in which order is added
+    const double allowed = is_threaded ? tolerance_between(planned.recipe, planned.recipe) : 0;
+    if (planned.recipe.device == model::Device::cpu && !rung.peer && losses_differ(data, allowed)) {
+      warn("repeats of the same recipe and seed have different losses");
+    }
+    const std::optional<StepCalls>& calls = data.begin()->second.observations.cuda_calls;
+    if (calls && calls->unavailable) {
+      warn("launches, and what the host waits for, could not be counted: " + *calls->unavailable);
+    }
+  }
+}
+
+// The longest time in hours in which none of a repeat's runs was at work. Since the machine was started, where all
+// began after the same start: the clock may be set meanwhile. Else, and in older records, by the clock.
+double longest_pause_h(std::vector<Made> runs) {
+  const auto is_of_first_boot = [&](const Made& run) { return !run.boot.empty() && run.boot == runs.front().boot; };
+  const bool by_boot = std::ranges::all_of(runs, is_of_first_boot);
+  if (by_boot) {
+    std::ranges::sort(runs, {}, &Made::since_boot_s);
+  } else {
+    std::ranges::sort(runs, {}, &Made::started);
+  }
+  double longest = 0;
+  for (size_t i = 1; i < runs.size(); ++i) {
+    const Made &run = runs[i - 1], &next = runs[i];
+    const double apart = by_boot ? (next.since_boot_s - run.since_boot_s) / 3600
+                                 : harness::hours_between(run.started, next.started).value_or(0);
+    longest = std::max(longest, apart - run.duration_s / 3600);
+  }
+  return longest;
+}
+
+// Rungs are compared within a repeat, because its runs share what the machine was like. Resumed on another day they do
+// not.
+void warn_of_sittings(const Measured& measured, Lines& warnings) {
+  constexpr double pause_h = 0.5;
+  for (const auto& [repeat, runs] : measured.made) {
+    const double paused_h = longest_pause_h(runs);
+    if (paused_h <= pause_h) continue;
+    warnings.push_back(
+        fmt::format("repeat {} was interrupted for {:.1f} hours: differences between its runs before "
+                    "and after may come from the machine",
+                    repeat + 1, paused_h));
+  }
+}
+
+void warn_of_load(const Environment& environment, Lines& warnings) {
+  const Environment::Cpu& cpu = environment.cpu;
+  const int64_t cores = cpu.online_cores ? *cpu.online_cores : cpu.logical_cores.value_or(1);
+  const auto& averages = environment.load_average;
+  const double load = averages && !averages->empty() ? averages->front() : 0;
+  if (load <= 1.5 * static_cast<double>(cores)) return;
+  warnings.push_back(fmt::format("load average {:.2f} on {} during the runs: other work disturbed them", load,
+                                 number_of(cores, "core")));
+}
+
+std::string created_of(const Plan& plan, const Measured& measured, const std::optional<Earlier>& earlier) {
+  if (!plan.created.empty()) return plan.created;
+  if (!measured.first_started.empty()) return measured.first_started;
+  return earlier ? earlier->created : harness::utc_now();
+}
+
+Environment environment_of(const Plan& plan, const Measured& measured, const std::optional<Earlier>& earlier) {
+  if (measured.environment) return *measured.environment;
+  if (earlier) return earlier->environment;
+  Environment environment = environment_here();
+  environment.threads = plan.workload.threads;  // of the runs, not of this process
+  return environment;
+}
+
+}  // namespace
+
+Workload planned_workload(const Plan& plan) {
+  const PlannedWorkload& planned = plan.workload;
+  return workload_of({.model = planned.model,
+                      .B = planned.B,
+                      .T = planned.T,
+                      .accumulation = planned.accumulation,
+                      .positions = planned.positions,
+                      .seed = planned.seed,
+                      .data = planned.data},
+                     /*sha256=*/"", /*tokens=*/0);
+}
+
+Study analyse(const Plan& plan, const fs::path& folder, const std::optional<Earlier>& earlier) {
+  const Measured measured = read_records(plan, folder);
+  Study study{.id = plan.id,
+              .created = created_of(plan, measured, earlier),
+              .mode = plan.mode,
+              .swept = plan.swept,
+              .ladder = plan.ladder,
+              .workload = measured.workload ? *measured.workload : planned_workload(plan),
+              .plan = {.repeats = plan.repeats,
+                       .warmup_steps = plan.warmup_steps,
+                       .timed_steps = plan.timed_steps,
+                       .least_window_s = plan.least_window_s,
+                       .order_seed = plan.order_seed,
+                       .runs_planned = plan.runs.size(),
+                       .runs_ok = measured.runs_ok,
+                       .cold_cache = plan.workload.cold_cache,
+                       .repeated = plan.workload.repeated},
+              .statistics = statistics_of(plan),
+              .runs = measured.runs,
+              .environment = environment_of(plan, measured, earlier)};
+  if (plan.quick) study.quick = true;
+  if (std::ranges::find(study.runs, RunStatus::missing, &StudyRun::status) == study.runs.end()) {
+    study.finished = measured.last_started;
+  }
+  study.device = device_of(plan, study.environment);
+
+  Rungs& rungs = study.rungs;
+  Lines& warnings = study.warnings;
+  for (size_t i = 0; i < plan.rungs.size(); ++i) rungs.push_back(rung_by_itself(plan, i, measured));
+  const size_t reference = judge_rungs(plan, measured, rungs);
+  const auto& gpu = study.environment.gpu;
+  const auto last = number_rungs(plan, measured, reference, gpu ? gpu->name : "", rungs);
+  if (is_about_batches(plan)) {
+    for (StudyRung& rung : rungs) {
+      if (rung.ms_per_step && !rung.peer) rung.batches = batches_of(measured.runs_of[rung.index]);
+    }
+  }
+  add_peers(measured, rungs);
+  add_explanations(plan, folder, rungs);
+  warn_of_rungs(plan, measured, rungs, warnings);
+  warn_of_unwatched(measured, warnings);
+  warn_of_cache(plan, measured, warnings);
+  warn_of_sittings(measured, warnings);
+  warn_of_load(study.environment, warnings);
+  study.headline = headline_of(plan, measured, rungs, reference, last);
+  study.attribution = worths_of(plan, measured, rungs);
+  return study;
+}
+
+}  // namespace ablations

@@ -1,0 +1,46 @@
+#include "study/archive/study_files.h"
+
+#include "ablations/run/study_folder.h"
+#include "files/printable.h"
+#include "study/analysis.h"
+
+#include <algorithm>
+
+namespace ablations {
+
+namespace fs = std::filesystem;
+using files::printable;
+
+std::string last_part(const fs::path& path) {
+  return printable(fs::weakly_canonical(fs::absolute(path)).filename().string());
+}
+
+StudyFiles computed_study(const Plan& plan, const fs::path& folder) {
+  check_records_are_of(plan, folder, Unnamed::counts);
+  StudyFiles files{.source = last_part(folder), .study = sealed(analyse(plan, folder), folder)};
+  files.edits = edits_since(plan, folder);
+  for (const StudyRun& run : files.study.runs) {
+    files.records.emplace_back();
+    files.first_records.emplace_back();
+    if (run.status != RunStatus::ok) continue;
+    const fs::path file = folder / *run.record;
+    files.records.back() = read_document<Record>(file);
+    if (const fs::path first = flagged_file(file); fs::exists(first)) {
+      files.first_records.back() = read_document<Record>(first);
+    }
+  }
+  for (const Rung& rung : plan.rungs) {
+    if (const fs::path file = trace_file(folder, rung); fs::exists(file)) {
+      files.traces.push_back(read_document<TraceDocument>(file));
+    }
+  }
+  if (fs::is_directory(folder / "with")) {
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder / "with")) {
+      if (entry.path().extension() == ".json") files.with.push_back(entry.path());
+    }
+    std::ranges::sort(files.with);
+  }
+  return files;
+}
+
+}  // namespace ablations

@@ -1,0 +1,33 @@
+// A study with the files of its folder, for a report.
+#pragma once
+
+#include "ablations/plan/plan.h"
+#include "results/record.h"
+#include "results/study.h"
+#include "study/archive/seal.h"
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ablations {
+
+struct StudyFiles {
+  std::string source;  // the last part of its name, printable
+  Study study;
+  std::vector<std::optional<Record>> records;        // one for each of the study's runs; none: none that ended well
+  std::vector<std::optional<Record>> first_records;  // likewise, of runs that were disturbed and made again
+  std::vector<TraceDocument> traces;
+  std::vector<std::filesystem::path> with;  // with/*.json, to be shown beside it
+  std::vector<Finding> edits;               // since its study.json was made
+};
+
+// The study computed from the records in its folder, sealed. Writes nothing. Throws std::invalid_argument for a record
+// or a trace that cannot be read.
+StudyFiles computed_study(const Plan& plan, const std::filesystem::path& folder);
+
+// The last part of a path, printable: what a page may say of where something was.
+std::string last_part(const std::filesystem::path& path);
+
+}  // namespace ablations

@@ -1,0 +1,256 @@
+#include "study/archive/verify.h"
+
+#include "ablations/run/reproduce.h"
+#include "ablations/run/run.h"
+#include "ablations/run/setting.h"
+#include "ablations/run/study_folder.h"
+#include "ablations/techniques/techniques.h"
+#include "files/files.h"
+#include "harness/stats/stats.h"
+#include "model/config.h"
+#include "study/analysis.h"
+#include "study/archive/seal.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <utility>
+
+namespace ablations {
+
+namespace fs = std::filesystem;
+using files::Json;
+
+namespace {
+
+// Whether that is a recipe's field with its plain value. A recipe of before the field was there says nothing of it, and
+// means that; a program of after that may have written it into the study.
+bool is_plain_in_recipe(const std::string& object, const std::string& field, const Json& value) {
+  static const Json plain = model::to_json(model::Recipe());
+  return object.ends_with("/recipe") && plain.contains(field) && plain.at(field) == value;
+}
+
+// Everything in which `stored` is not `expected`, by JSON pointer. Numbers may differ by a share of `tolerance`.
+class Differences {
+ public:
+  explicit Differences(std::string file, double tolerance = 0) : file_(std::move(file)), tolerance_(tolerance) {}
+
+  void compare(const Json& stored, const Json& expected, const std::string& field) {
+    if (stored.is_object() && expected.is_object()) {
+      for (const auto& [key, value] : expected.items()) {
+        const std::string inner = field + (Json::json_pointer() / key).to_string();
+        if (stored.contains(key)) {
+          compare(stored.at(key), value, inner);
+        } else if (!is_plain_in_recipe(field, key, value)) {
+          findings.push_back({file_, inner, "nothing", dumped(value)});
+        }
+      }
+      for (const auto& [key, value] : stored.items()) {
+        if (expected.contains(key) || is_plain_in_recipe(field, key, value)) continue;
+        findings.push_back({file_, field + (Json::json_pointer() / key).to_string(), dumped(value), "nothing"});
+      }
+    } else if (stored.is_array() && expected.is_array()) {
+      for (size_t i = 0; i < std::max(stored.size(), expected.size()); ++i) {
+        const std::string inner = fmt::format("{}/{}", field, i);
+        if (i >= stored.size()) {
+          findings.push_back({file_, inner, "nothing", dumped(expected[i])});
+        } else if (i >= expected.size()) {
+          findings.push_back({file_, inner, dumped(stored[i]), "nothing"});
+        } else {
+          compare(stored[i], expected[i], inner);
+        }
+      }
+    } else if (!same(stored, expected)) {
+      findings.push_back({file_, field, dumped(stored), dumped(expected)});
+    }
+  }
+
+  std::vector<Finding> findings;
+
+ private:
+  [[nodiscard]] bool same(const Json& stored, const Json& expected) const {
+    if (tolerance_ > 0 && stored.is_number() && expected.is_number()) {
+      const double a = stored.get<double>(), b = expected.get<double>();
+      return std::abs(a - b) <= tolerance_ * std::abs(b);
+    }
+    return dumped(stored) == dumped(expected);  // to the last digit, and 1 is not 1.0
+  }
+
+  std::string file_;
+  double tolerance_;
+};
+
+void append(std::vector<Finding>& findings, std::vector<Finding> more) {
+  std::ranges::move(more, std::back_inserter(findings));
+}
+
+size_t values_in(const Json& json) {
+  if (!json.is_structured()) return 1;
+  size_t values = 0;
+  for (const Json& inner : json) values += values_in(inner);
+  return values;
+}
+
+// What a record derives from its own steps and observations.
+std::vector<Finding> check_record(const Record& record, const std::string& name, bool is_this_program) {
+  const RunTiming& timing = record.timing;
+  const std::vector<double>& step_ms = timing.step_ms;
+  if (timing.warmup_steps >= std::ssize(step_ms) || timing.page_faults.size() != step_ms.size()) {
+    return {{name, "/timing",
+             fmt::format("{} steps of warm-up, {} times, {} page faults", timing.warmup_steps, step_ms.size(),
+                         timing.page_faults.size()),
+             "a time and a count for each step, and timed steps"}};
+  }
+  const auto warmup = static_cast<size_t>(timing.warmup_steps);
+  const auto timed_ms = std::span(step_ms).subspan(warmup);
+  // The peer's is Python's, which rounds in another order.
+  Differences summary(name, record.is_of_peer() ? 1e-12 : 0);
+  summary.compare(json_of(record.summary), json_of(summary_of(timed_ms, record.workload.tokens_per_step)), "/summary");
+  if (record.is_of_peer()) return summary.findings;
+
+  // A GPU's steps are its own clock's, which their sum stands for; a CPU's lie in a window that holds little else,
+  // unless the machine was busy with something else between two of them.
+  const double steps_ms = std::accumulate(timed_ms.begin(), timed_ms.end(), 0.0);
+  const bool has_device = timing.device_ms.has_value();
+  const double whole_ms = timing.device_ms.value_or(timing.window_ms);
+  const double most = has_device ? 1 + 1e-6 : 1.01, least = has_device ? 1 - 1e-6 : record.is_disturbed() ? 0.1 : 0.5;
+  if (steps_ms > most * whole_ms || steps_ms < least * whole_ms) {
+    summary.findings.push_back(
+        {name, has_device ? "/timing/device_ms" : "/timing/window_ms", dumped(whole_ms), dumped(steps_ms)});
+  }
+
+  // A step's batch is a part of it, by the same clock.
+  for (size_t i = 0; !has_device && timing.data_ms && i < step_ms.size(); ++i) {
+    const double data_ms = i < timing.data_ms->size() ? timing.data_ms->at(i) : -1;
+    if (data_ms >= 0 && data_ms <= step_ms[i]) continue;
+    summary.findings.push_back({name, fmt::format("/timing/data_ms/{}", i), dumped(data_ms), dumped(step_ms[i])});
+    break;
+  }
+
+  Differences rest(name);
+  RunOptions options = options_of(record, name);
+  const Workload::Data& data = record.workload.data;
+  options.data = data.source;
+  rest.compare(json_of(record.workload), json_of(workload_of(options, data.sha256, data.tokens)), "/workload");
+  if (is_this_program) {
+    if (record.least_work) rest.compare(json_of(*record.least_work), json_of(least_work_of(options)), "/least_work");
+    const std::vector<double> faults(timing.page_faults.begin(), timing.page_faults.end());
+    const RunFacts facts{.observations = value_from<Observations>(record.observations, name),
+                         .page_faults_per_step = harness::median(std::span(faults).subspan(warmup)),
+                         .peak_bytes = record.memory.peak_bytes,
+                         .attentions = model::preset(options.model).n_layer * options.accumulation};
+    rest.compare(json_of(record.proofs), json_of(prove(options.recipe, facts)), "/proofs");
+  }
+  append(summary.findings, std::move(rest.findings));
+  return summary.findings;
+}
+
+}  // namespace
+
+Recomputed recompute(const fs::path& folder, const Study& stored) {
+  const Plan plan = open_study(folder);
+  Recomputed result{.study = {}, .hashes = hashes_of(folder), .findings = {}, .unchecked = {}};
+  const Environment here = environment_here();
+  const PlanIdentity identity = plan_identity(plan);
+  size_t other_programs = 0;
+  std::map<std::string, const PlannedRun*> planned;
+  for (const PlannedRun& run : plan.runs) {
+    planned[fmt::format("records/{}.json", run.id)] = &run;
+    planned[fmt::format("records/{}.flagged.json", run.id)] = &run;
+  }
+  for (const auto& [name, hash] : result.hashes) {
+    if (!name.starts_with("records/")) continue;
+    const auto record = read_document<Record>(folder / name);
+    ++result.records;
+    const auto run = planned.find(name);
+    if (run == planned.end()) result.findings.push_back({name, "", "a record", "none: the plan has no such run"});
+    if (name.ends_with(".flagged.json") && !record.is_disturbed()) {
+      result.findings.push_back({name, "", "a record without flags", "the first record of a disturbed run"});
+    }
+    if (!another_plan_of(record, identity).empty()) {
+      result.findings.push_back({name, "/plan", dumped(json_of(*record.plan)), dumped(json_of(identity))});
+    }
+    if (!record.is_ok()) continue;
+    const bool is_this_program = are_of_one_program(record.environment, here);
+    try {
+      append(result.findings, check_record(record, name, is_this_program));
+    } catch (const std::exception& error) {  // a field that is not there or of another kind
+      result.findings.push_back({name, "", error.what(), "a record that can be computed again"});
+    }
+    if (run != planned.end()) {
+      if (const std::string fault = fault_of(record, plan, *run->second); !fault.empty()) {
+        result.findings.push_back({name, "", fault, "the planned run"});
+      }
+    }
+    if (!is_this_program && !record.is_of_peer()) ++other_programs;
+  }
+  if (other_programs > 0) {
+    result.unchecked.push_back(
+        fmt::format("the proofs of {} records were not computed again from their observations, because another version "
+                    "of the program made them",
+                    other_programs));
+  }
+  // There and back, so that numbers have the types that JSON gives them.
+  result.study = Json::parse(dumped(json_of(analyse(plan, folder, Earlier{stored.created, stored.environment}))));
+  return result;
+}
+
+std::vector<Finding> compare_documents(const std::string& file, const Json& stored, const Json& expected,
+                                       const std::string& field) {
+  Differences differences(file);
+  differences.compare(stored, expected, field);
+  return std::move(differences.findings);
+}
+
+std::vector<Finding> compare(const Json& study, const Recomputed& recomputed) {
+  std::vector<Finding> findings = changed_files(study.at("hashes"), recomputed.hashes);
+  Json stored = study;
+  stored.erase("sha256");
+  stored.erase("hashes");
+  append(findings, compare_documents(study_file, stored, recomputed.study));
+  if (const std::string sha256 = own_sha256(study); study.at("sha256") != sha256) {
+    findings.push_back({study_file, "/sha256", dumped(study.at("sha256")), dumped(sha256)});
+  }
+  return findings;
+}
+
+Verification verify_study(const fs::path& folder) {
+  for (const char* name : {"plan.json", study_file}) {
+    if (!fs::exists(folder / name)) {
+      throw std::invalid_argument(
+          fmt::format("{}: has no {}, which is needed to compute the study again", folder.string(), name));
+    }
+  }
+  Verification verification;
+  const std::string text = files::read_file(folder / study_file, size_t{64} << 20);
+  Json study;
+  try {
+    study = files::parse_json(text, study_file);
+    files::check_schema(study, "study", study_file);
+    append(verification.findings,
+           changed_files(study.at("hashes"), hashes_of(folder)));  // should the rest be unreadable
+    const auto stored = value_from<Study>(study, study_file);
+    const std::optional<std::string>& commit = stored.environment.git_commit;
+    if (commit != environment_here().git_commit) verification.made_by = dumped(json_of(commit));
+    const Recomputed recomputed = recompute(folder, stored);
+    verification.findings = recomputed.findings;
+    append(verification.findings, compare(study, recomputed));
+    verification.unchecked = recomputed.unchecked;
+    verification.records = recomputed.records;
+    verification.files = recomputed.hashes.size() + 1;
+    verification.values = values_in(recomputed.study);
+  } catch (const std::invalid_argument& error) {
+    verification.findings.push_back({study_file, "", error.what(), "files that can be read"});
+  } catch (const Json::exception& error) {
+    verification.findings.push_back({study_file, "", error.what(), "a study that can be computed again"});
+  }
+  return verification;
+}
+
+}  // namespace ablations

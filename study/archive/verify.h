@@ -1,0 +1,46 @@
+// Checks that a study follows from its records: computes every number and text of study.json again from the plan, the
+// records and the traces, and the derived values of each record from its steps, and compares every file with its
+// SHA-256 in study.json (study/archive/seal.h).
+#pragma once
+
+#include "files/json_file.h"
+#include "study/archive/seal.h"
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace ablations {
+
+// What study.json must say. Throws std::invalid_argument for a plan, record or trace that cannot be read.
+struct Recomputed {
+  files::Json study;                          // without hashes
+  std::map<std::string, std::string> hashes;  // of the files as they are now
+  std::vector<Finding> findings;              // in records, by themselves and against the plan
+  std::vector<std::string> unchecked;         // in words
+  size_t records = 0;
+};
+
+// `stored`: the study.json, for the environment of a study that has no records.
+Recomputed recompute(const std::filesystem::path& folder, const Study& stored);
+
+// Where a JSON document differs from what it must be; `field` is the pointer to it within its file.
+std::vector<Finding> compare_documents(const std::string& file, const files::Json& stored, const files::Json& expected,
+                                       const std::string& field = "");
+
+// Where study.json differs from what it must say.
+std::vector<Finding> compare(const files::Json& study, const Recomputed& recomputed);
+
+struct Verification {
+  std::vector<Finding> findings;
+  std::vector<std::string> unchecked;  // in words
+  std::string made_by;                 // the program's commit, where it is another one than this
+  size_t records = 0, files = 0, values = 0;
+};
+
+// The whole of it. Throws std::invalid_argument for a folder without plan.json or study.json; what is there and cannot
+// be read is a finding.
+Verification verify_study(const std::filesystem::path& folder);
+
+}  // namespace ablations

@@ -1,0 +1,31 @@
+// From a gate's records to its verdict.
+#pragma once
+
+#include "ablations/plan/plan.h"
+#include "results/gate.h"
+
+#include <filesystem>
+#include <variant>
+#include <vector>
+
+namespace ablations {
+
+// For later gates to judge by.
+struct KeptFile {
+  std::filesystem::path path;
+  std::variant<Baseline, Noise> document;
+};
+
+struct Judgement {
+  GateResult result;
+  std::vector<KeptFile> files;  // that it says are saved
+};
+
+// The folder that baselines and noise floors are saved into: --baselines where the gate saves, else one of its own.
+std::filesystem::path folder_of_baselines(const Plan& plan, const std::filesystem::path& folder);
+
+// On the first `pairs` pairs of a gate's plan. Writes nothing. Throws harness::Unfit for circumstances that differ
+// without --force.
+Judgement gate_verdict(const Plan& plan, const std::filesystem::path& folder, int64_t pairs, bool topped_up);
+
+}  // namespace ablations

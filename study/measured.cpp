@@ -1,0 +1,149 @@
+#include "study/measured.h"
+
+#include "ablations/run/study_folder.h"
+#include "harness/process/utc.h"
+#include "harness/stats/stats.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+namespace ablations {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// The readings that a GPU's monitor (harness/machine/monitor.h) could not give.
+std::string why_unwatched(const Record& record) {
+  if (!record.is_on_gpu()) return "";
+  const MonitorSummary monitor = record.monitor.value_or(MonitorSummary{});
+  if (monitor.unavailable) return *monitor.unavailable;
+  const auto note_of = [&](const std::string& field) {
+    const auto note = monitor.notes.find(field);
+    return note == monitor.notes.end() ? field + " is not known" : note->second;
+  };
+  if (!monitor.throttle) return note_of("throttle");
+  if (!monitor.other_processes) return note_of("other_processes");
+  return "";
+}
+
+Made made_of(const Record& record) {
+  Made made{.started = record.started, .boot = "", .duration_s = record.duration_s};
+  if (record.since_boot) {
+    made.boot = record.since_boot->boot;
+    made.since_boot_s = record.since_boot->seconds;
+  }
+  return made;
+}
+
+}  // namespace
+
+RunData run_data(const Record& record) {
+  RunData run{.recipe = record.recipe};
+  const RunTiming& timing = record.timing;
+  const size_t steps = timing.step_ms.size();
+  if (timing.warmup_steps >= std::ssize(timing.step_ms) || timing.page_faults.size() != steps ||
+      timing.loss.size() != steps) {
+    throw std::invalid_argument(
+        fmt::format("record of run \"{}\": {} steps of warm-up among {} times, {} losses and {} counts of faults",
+                    record.id, timing.warmup_steps, steps, timing.loss.size(), timing.page_faults.size()));
+  }
+  run.timed_ms.assign(timing.step_ms.begin() + timing.warmup_steps, timing.step_ms.end());
+  run.median_ms = harness::median(run.timed_ms);
+  if (timing.data_ms) {
+    if (timing.data_ms->size() != steps) {
+      throw std::invalid_argument(fmt::format("record of run \"{}\": {} times of batches for {} steps", record.id,
+                                              timing.data_ms->size(), steps));
+    }
+    run.data_ms.assign(timing.data_ms->begin() + timing.warmup_steps, timing.data_ms->end());
+  }
+  run.data = record.data;
+  run.page_faults_per_step =
+      harness::median(std::vector<double>(timing.page_faults.begin() + timing.warmup_steps, timing.page_faults.end()));
+  for (const std::optional<double>& loss : timing.loss) {
+    run.losses.push_back(loss.value_or(std::numeric_limits<double>::quiet_NaN()));
+  }
+  run.peak_bytes = record.memory.peak_bytes;
+  run.tokens_per_step = record.workload.tokens_per_step;
+  run.flops_per_step = record.workload.flops_per_step;
+  run.skipped_steps = timing.skipped_steps.value_or(0);
+  run.memory = record.memory;
+  run.least_work = record.least_work;
+  run.proofs = record.proofs;
+  if (!record.is_of_peer()) run.observations = value_from<Observations>(record.observations, record.id);
+  if (record.is_disturbed()) run.disturbed = fmt::format("{} {}", record.id, fmt::join(*record.flags, "; "));
+  run.unwatched = why_unwatched(record);
+  if (record.monitor) {
+    run.joules_per_token = record.monitor->joules_per_token;
+    run.sm_clock_mhz = record.monitor->sm_clock_mhz;
+    for (const Throttle& throttle : record.monitor->throttle.value_or(std::vector<Throttle>{})) {
+      if (throttle.reason == harness::power_cap) run.at_power_limit = throttle.share;
+    }
+  }
+  return run;
+}
+
+std::string why_no_number(const Record& record) {
+  if (!record.is_ok()) {
+    return record.failure->message.empty() ? name_of(record.failure->kind) : record.failure->message;
+  }
+  if (const auto proof = std::ranges::find(record.proofs, false, &Proof::passed); proof != record.proofs.end()) {
+    return fmt::format("{} is not proven: expected {}, observed {}", proof->field, proof->expected, proof->observed);
+  }
+  const auto& losses = record.timing.loss;
+  const auto bad = std::ranges::find_if_not(losses, [](const auto& loss) { return loss.has_value(); });
+  return bad == losses.end() ? "" : fmt::format("the loss of step {} is not finite", bad - losses.begin() + 1);
+}
+
+Measured read_records(const Plan& plan, const fs::path& folder) {
+  Measured measured;
+  measured.runs_of.resize(plan.rungs.size());
+  size_t described_by = plan.rungs.size();  // the rung whose record environment and workload come from
+  for (size_t position = 0; position < plan.runs.size(); ++position) {
+    const PlannedRun& run = plan.runs[position];
+    const fs::path file = record_file(folder, run.id);
+    StudyRun entry{.id = run.id, .rung = run.rung, .repeat = run.repeat, .position = static_cast<int64_t>(position)};
+    if (fs::exists(file)) {
+      const auto record = read_document<Record>(file);
+      entry.record = file.lexically_relative(folder).string();
+      entry.status = record.status;
+      measured.made[run.repeat].push_back(made_of(record));
+      if (const fs::path first = flagged_file(file); fs::exists(first)) {
+        measured.made[run.repeat].push_back(made_of(read_document<Record>(first)));
+      }
+      if (measured.first_started.empty() || record.started < measured.first_started) {
+        measured.first_started = record.started;
+      }
+      measured.last_started = std::max(measured.last_started, record.started);
+      if (record.is_ok()) {
+        ++measured.runs_ok;
+        const RunData& data = measured.runs_of[run.rung][run.repeat] = run_data(record);
+        entry.median_ms = data.median_ms;
+        if (!data.disturbed.empty() && !fs::exists(flagged_file(file))) ++measured.not_made_again;
+        if (plan.rungs[run.rung].peer.empty() && run.rung < described_by) {
+          described_by = run.rung;
+          measured.environment = record.environment;
+          measured.workload = record.workload;
+        }
+      } else {
+        entry.reason = record.failure->message;
+        const bool out_of_memory = record.failure->kind == FailureKind::out_of_memory;
+        const auto [known, first] = measured.failures.try_emplace(run.rung, RungFailure{"", true});
+        // Where runs failed for different reasons, one that is not out of memory says more.
+        if (first || (known->second.out_of_memory && !out_of_memory)) {
+          known->second = {fmt::format("run {}: {}", run.id, entry.reason), out_of_memory};
+        }
+      }
+    }
+    measured.runs.push_back(std::move(entry));
+  }
+  return measured;
+}
+
+}  // namespace ablations

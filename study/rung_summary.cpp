@@ -1,0 +1,213 @@
+#include "study/rung_summary.h"
+
+#include "ablations/profile/mfu.h"
+#include "ablations/techniques/techniques.h"
+#include "harness/stats/stats.h"
+#include "study/judge.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <optional>
+#include <set>
+#include <vector>
+
+namespace ablations {
+
+namespace {
+
+RungTimes ms_per_step(const RunsByRepeat& runs) {
+  std::vector<double> medians, steps;
+  for (const auto& [repeat, run] : runs) {
+    medians.push_back(run.median_ms);
+    steps.insert(steps.end(), run.timed_ms.begin(), run.timed_ms.end());
+  }
+  const harness::Estimate estimate = harness::median_with_interval(medians);
+  return {{bounds(estimate), estimate.center}, harness::quantile(steps, 0.25), harness::quantile(steps, 0.75),
+          harness::quantile(steps, 0.0),       harness::quantile(steps, 1.0),  steps.size()};
+}
+
+Median tokens_per_s(const Median& ms, int64_t tokens_per_step) {
+  const auto rate = [&](double milliseconds) { return 1000.0 * static_cast<double>(tokens_per_step) / milliseconds; };
+  Median tokens{{}, rate(ms.median)};
+  if (ms.hi) tokens.lo = rate(*ms.hi);
+  if (ms.lo) tokens.hi = rate(*ms.lo);
+  return tokens;
+}
+
+// Over the runs that have it.
+std::optional<double> median_of(const RunsByRepeat& runs, std::optional<int64_t> DataUse::*field) {
+  std::vector<double> values;
+  for (const auto& [repeat, run] : runs) {
+    const std::optional<int64_t>& value = (*run.data).*field;
+    if (value) values.push_back(static_cast<double>(*value) / static_cast<double>(run.timed_ms.size()));
+  }
+  return values.empty() ? std::nullopt : std::optional(harness::median(values));
+}
+
+std::string summary_in(const Plan& plan, size_t index) {
+  const Rung& rung = plan.rungs[index];
+  const Optimization* optimization = find_optimization(rung.optimization);
+  if (!rung.peer.empty()) return "The recipe of the rung it stands for, run by PyTorch.";
+  if (rung.name == "full") return "Every optimization of the ladder that applies on this machine.";
+  if (index != plan.reference) {
+    if (plan.mode == Mode::factorial && rung.recipe == plan.rungs[plan.reference].recipe) {
+      return "Without the others it changes nothing: the recipe is the reference's, and the ratio is noise.";
+    }
+    if (optimization == nullptr && !rung.applied.empty()) return "Several optimizations at once.";
+  }
+  return optimization != nullptr ? optimization->summary : "The recipe from which the ladder starts.";
+}
+
+// A field that the rung's records do not have is newer than they are, and they had its plain value. So a stored study
+// stays as it is when recipes get a field more.
+void leave_out_unknown(const files::Json& recorded, files::Json& recipe) {
+  static const files::Json plain = model::to_json(model::Recipe());
+  for (auto field = recipe.begin(); field != recipe.end();) {
+    const bool is_newer = !recorded.contains(field.key()) && field.value() == plain.at(field.key());
+    field = is_newer ? recipe.erase(field) : std::next(field);
+  }
+}
+
+// What can be told of a rung from the plan.
+StudyRung planned_rung(const Plan& plan, size_t index) {
+  const Rung& planned = plan.rungs[index];
+  // In a cumulative ladder the rung below, elsewhere what it is compared with, or the first.
+  size_t before = plan.mode == Mode::cumulative && !planned.against ? std::max<size_t>(index, 1) - 1
+                                                                    : planned.against.value_or(plan.reference);
+  while (plan.quick && before > 0 && std::ranges::find(plan.quick->left_out, before) != plan.quick->left_out.end())
+    --before;
+  const Shape shape = shape_of(plan, index);
+  StudyRung rung;
+  rung.index = index;
+  if (!planned.optimization.empty()) rung.optimization = planned.optimization;
+  rung.title = planned.title;
+  rung.summary = summary_in(plan, index);
+  if (!planned.peer.empty()) rung.peer = planned.peer;
+  rung.against = planned.against;
+  if (planned.status == Rung::Status::not_applicable) rung.status = RungStatus::not_applicable;
+  if (planned.status == Rung::Status::not_measured) rung.status = RungStatus::not_measured;
+  rung.reason = planned.reason;
+  rung.recipe = model::to_json(planned.recipe);
+  rung.recipe_diff = model::recipe_diff(plan.rungs[before].recipe, planned.recipe);
+  rung.mfu.emplace();
+  rung.workload = StepSize{shape, shape.B * shape.T * shape.accumulation};
+  return rung;
+}
+
+}  // namespace
+
+Times times_of(const RunsByRepeat& runs) {
+  Times times;
+  for (const auto& [repeat, run] : runs) times[repeat] = run.median_ms;
+  return times;
+}
+
+std::optional<Ratio> speedup(const RunsByRepeat& before, const RunsByRepeat& after) {
+  const auto estimate = paired(times_of(before), times_of(after));
+  if (!estimate) return std::nullopt;
+  return Ratio{bounds(*estimate), estimate->center, estimate->n};
+}
+
+StudyRung rung_by_itself(const Plan& plan, size_t index, const Measured& measured) {
+  StudyRung rung = planned_rung(plan, index);
+  const RunsByRepeat& runs = measured.runs_of[index];
+  const auto failure = measured.failures.find(index);
+  if (!runs.empty()) {
+    if (!rung.peer) leave_out_unknown(runs.begin()->second.recipe, rung.recipe);
+    rung.runs_ok = runs.size();
+    judge_alone(runs, rung);
+    const Optimization* optimization = find_optimization(plan.rungs[index].optimization);
+    if (optimization != nullptr && rung.title == optimization->title) {
+      rung.title = title_after_proof(*optimization, runs.begin()->second.observations);
+    }
+  } else if (rung.is_measured()) {
+    rung.status = failure == measured.failures.end() ? RungStatus::missing : RungStatus::failed;
+    rung.reason = failure == measured.failures.end() ? "its runs have not been made yet" : failure->second.reason;
+  }
+  if (failure != measured.failures.end()) rung.out_of_memory = failure->second.out_of_memory;
+  rung.label = label_of(plan, index, rung.title);
+  return rung;
+}
+
+void add_conditions(const RunsByRepeat& runs, StudyRung& rung) {
+  std::vector<double> joules, clocks, shares;
+  double highest_mhz = 0;
+  std::vector<std::string> flags;
+  for (const auto& [repeat, run] : runs) {
+    if (run.joules_per_token) joules.push_back(*run.joules_per_token);
+    if (run.sm_clock_mhz) {
+      clocks.push_back(run.sm_clock_mhz->median);
+      shares.push_back(run.at_power_limit);
+      highest_mhz = std::max(highest_mhz, run.sm_clock_mhz->max);
+    }
+    if (!run.disturbed.empty()) flags.push_back(run.disturbed);
+  }
+  if (!joules.empty()) rung.joules_per_token = harness::median(joules);
+  if (!clocks.empty()) rung.clock = RungClock{harness::median(clocks), highest_mhz, harness::median(shares)};
+  if (!flags.empty()) rung.flags = flags;
+}
+
+bool losses_differ(const RunsByRepeat& runs, double allowed) {
+  const std::vector<double>& first = runs.begin()->second.losses;
+  const auto is_near = [&](double a, double b) { return std::abs(a - b) <= allowed; };
+  return std::ranges::all_of(first, [](double loss) { return std::isfinite(loss); }) &&
+         std::ranges::any_of(runs,
+                             [&](const auto& run) { return !std::ranges::equal(run.second.losses, first, is_near); });
+}
+
+void add_numbers(const Rung& planned, const RunsByRepeat& runs, const std::string& gpu, StudyRung& rung) {
+  const RunData& first = runs.begin()->second;
+  std::vector<double> faults;
+  int64_t peak = 0, skipped = 0;
+  for (const auto& [repeat, run] : runs) {
+    faults.push_back(run.page_faults_per_step);
+    peak = std::max(peak, run.peak_bytes);
+    skipped = std::max(skipped, run.skipped_steps);
+  }
+  rung.ms_per_step = ms_per_step(runs);
+  rung.tokens_per_s = tokens_per_s(*rung.ms_per_step, first.tokens_per_step);
+  rung.peak_memory_bytes = peak;
+  rung.memory = first.memory;
+  rung.least_work = first.least_work;
+  if (skipped > 0) rung.skipped_steps = skipped;
+  rung.page_faults_per_step = harness::median(faults);
+  rung.mfu = mfu(planned.recipe, gpu, first.flops_per_step, rung.ms_per_step->median);
+}
+
+bool is_about_batches(const Plan& plan) {
+  std::set<model::Batches> kinds;
+  for (const Rung& rung : plan.rungs) {
+    if (rung.status == Rung::Status::planned && rung.peer.empty()) kinds.insert(rung.recipe.batches);
+  }
+  return kinds.size() > 1;
+}
+
+std::optional<RungBatches> batches_of(const RunsByRepeat& runs) {
+  const auto is_known = [](const auto& run) { return !run.second.data_ms.empty() && run.second.data; };
+  if (runs.empty() || !std::ranges::all_of(runs, is_known)) return std::nullopt;
+  const DataUse& first = *runs.begin()->second.data;
+  RungBatches batches{.bytes_read = median_of(runs, &DataUse::bytes_read),
+                      .storage_bytes = median_of(runs, &DataUse::storage_bytes),
+                      .file_bytes = first.file_bytes,
+                      .cached_before = first.cached_before,
+                      .cached_after = first.cached_after,
+                      .cold = first.cold};
+  std::vector<double> ms, shares, faults;
+  for (const auto& [repeat, run] : runs) {
+    const auto steps = static_cast<double>(run.timed_ms.size());
+    ms.push_back(harness::median(run.data_ms));
+    shares.push_back(ms.back() / run.median_ms);
+    faults.push_back(static_cast<double>(run.data->major_faults) / steps);
+    if (run.data->resident_bytes) {
+      batches.resident_bytes = std::max(batches.resident_bytes.value_or(0), *run.data->resident_bytes);
+    }
+  }
+  const harness::Estimate estimate = harness::median_with_interval(ms);
+  batches.ms = {bounds(estimate), estimate.center};
+  batches.share = harness::median(shares);
+  batches.major_faults = harness::median(faults);
+  return batches;
+}
+
+}  // namespace ablations

@@ -1,0 +1,161 @@
+// The device on the CPU finds the faults that it is for, in kernels that have one each.
+#include "tests/ablations/techniques/cuda/kernel_test.h"
+
+#include <gtest/gtest-spi.h>
+
+#include <string>
+
+namespace kernels_cpu_device_test {
+
+using namespace kernels;
+using namespace kernel_tests;
+
+template <class Kernel, class... Arguments>
+std::string fault_of(cpu_device::Order order, int threads, Kernel kernel, Arguments... arguments) {
+  const cpu_device::OrderScope scope(order);
+  try {
+    launch("faulty", kernel, grid_of(2), threads, nullptr, arguments...);
+  } catch (const cpu_device::Fault& fault) {
+    return fault.what();
+  }
+  return "";
+}
+
+constexpr cpu_device::Order both[] = {cpu_device::Order::ascending, cpu_device::Order::descending};
+
+#define EXPECT_HAS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
+
+// A block's values, each moved to its neighbour's place.
+template <bool Barrier, bool SecondBarrier>
+__global__ void rotate(int* values) {
+  __shared__ Shared<int, 64> shared;
+  const int thread = static_cast<int>(threadIdx.x), n = static_cast<int>(blockDim.x);
+  for (int turn = 0; turn < 2; ++turn) {
+    shared[thread] = values[thread];
+    if constexpr (Barrier) __syncthreads();
+    values[thread] = shared[(thread + 1) % n];
+    if constexpr (SecondBarrier) __syncthreads();
+  }
+}
+
+TEST(CpuDevice, RunsAKernelThatIsRight) {
+  const auto result = in_both_orders([] {
+    std::vector<int> values(64);
+    for (size_t i = 0; i < 64; ++i) values[i] = static_cast<int>(i);
+    launch("rotate", rotate<true, true>, grid_of(3), 64, nullptr, values.data());
+    return Results{{values.begin(), values.end()}};
+  });
+  for (size_t i = 0; i < 64; ++i) EXPECT_EQ(result[0][i], static_cast<double>((i + 6) % 64));
+}
+
+TEST(CpuDevice, AMissingBarrierBeforeReadingIsFound) {
+  int values[64] = {};
+  for (const auto order : both) {
+    const std::string fault = fault_of(order, 64, rotate<false, true>, values);
+    EXPECT_HAS(fault, "faulty, block (");
+    EXPECT_HAS(fault, "shared element");
+  }
+}
+
+TEST(CpuDevice, AMissingBarrierBeforeWritingAgainIsFound) {
+  int values[64] = {};
+  for (const auto order : both) EXPECT_HAS(fault_of(order, 64, rotate<true, false>, values), "with no barrier between");
+}
+
+__global__ void some_leave_before_the_barrier(int* values) {
+  if (threadIdx.x == 40) return;
+  __syncthreads();
+  values[threadIdx.x] = 1;
+}
+
+TEST(CpuDevice, ABarrierThatNotAllReachIsAnError) {
+  int values[64] = {};
+  for (const auto order : both) {
+    const std::string fault = fault_of(order, 64, some_leave_before_the_barrier, values);
+    EXPECT_HAS(fault, "waits for the block at the barrier in cpu_device_test.cpp:");
+    EXPECT_HAS(fault, "but thread 40 has ended");
+  }
+  EXPECT_EQ(values[0], 0);
+}
+
+__global__ void two_barriers() {
+  if (threadIdx.x < 32) {
+    __syncthreads();
+  } else {
+    __syncthreads();
+  }
+}
+
+TEST(CpuDevice, BarriersOfTwoBranchesAreTwo) {
+  for (const auto order : both) EXPECT_HAS(fault_of(order, 64, two_barriers), "but thread 32 waits for the block");
+}
+
+__global__ void half_a_warp_shuffles(float* values) {
+  if (lane() < 16) values[lane()] = __shfl_xor_sync(0xffffffffU, values[lane()], 1);
+}
+
+TEST(CpuDevice, AShuffleWithoutTheWholeWarpIsAnError) {
+  float values[32] = {};
+  for (const auto order : both)
+    EXPECT_HAS(fault_of(order, 32, half_a_warp_shuffles, values), "waits for its warp at the shuffle");
+}
+
+__global__ void reads_what_nobody_wrote(float* values) {
+  __shared__ Shared<float, 32> shared;
+  if (blockIdx.x == 0 && threadIdx.x < 31) shared[lane()] = 1;
+  __syncthreads();
+  values[threadIdx.x] = shared[lane()];
+}
+
+TEST(CpuDevice, SharedMemoryThatNobodyWroteIsFound) {
+  float values[32] = {};
+  for (const auto order : both) EXPECT_HAS(fault_of(order, 32, reads_what_nobody_wrote, values), "nobody has written");
+}
+
+__global__ void past_the_end() {
+  __shared__ Shared<float, 31> shared;
+  shared[lane()] = 1;
+}
+
+TEST(CpuDevice, AnIndexPastSharedMemoryIsFound) {
+  for (const auto order : both)
+    EXPECT_HAS(fault_of(order, 32, past_the_end), "element 31 of a shared array of 31 elements");
+}
+
+__global__ void loads_from(const float* values) { static_cast<void>(load<4>(values)); }
+
+TEST(CpuDevice, AMisalignedVectorIsFound) {
+  const Buffer<float> values = filled<float>(8, 1);
+  for (const auto order : both) {
+    EXPECT_EQ(fault_of(order, 32, loads_from, values.data()), "");
+    EXPECT_HAS(fault_of(order, 32, loads_from, values.data() + 1), "no multiple of 16");
+  }
+}
+
+TEST(CpuDevice, ItRunsOnAfterAFault) {
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_HAS(fault_of(both[0], 64, two_barriers), "barrier");
+    int values[64] = {1};
+    launch("rotate", rotate<true, true>, grid_of(1), 64, nullptr, values);
+    EXPECT_EQ(values[62], 1);
+  }
+}
+
+TEST(CpuDevice, AnImpossibleGridOrBlockIsRefused) {
+  EXPECT_HAS(fault_of(both[0], 48, two_barriers), "a block of 48 threads");
+  EXPECT_THROW(launch("none", two_barriers, grid_of(0), 32, nullptr), cpu_device::Fault);
+  EXPECT_THROW(launch("high", two_barriers, grid_of(1, 65536), 32, nullptr), cpu_device::Fault);
+}
+
+TEST(CpuDevice, ABufferSeesWhatIsWrittenBesideIt) {
+  EXPECT_FALSE(testing::Test::HasFailure());
+  testing::TestPartResultArray failures;
+  {
+    const testing::ScopedFakeTestPartResultReporter reporter(&failures);
+    Buffer<float> values(5, /*shift=*/1);
+    values.data()[5] = 1;
+  }
+  EXPECT_EQ(failures.size(), 1);
+}
+
+}  // namespace kernels_cpu_device_test

@@ -1,0 +1,140 @@
+"""Faults planted in the kernels, one at a time, are found by the kernels' tests on the CPU.
+
+A fault is an edit of a source. The edited file is compiled in place of its own and linked with the tests, and one of the tests
+named beside it must fail. Every barrier of every kernel is left out once."""
+
+import json
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[4]
+TECHNIQUES = ROOT / "ablations/techniques"
+KERNELS = {file.name: file for file in [*TECHNIQUES.glob("*/*.cu"), TECHNIQUES / "cuda/device.h"]}
+BUILD = pathlib.Path(os.environ.get("LADDER_BUILD", ROOT / "build/release"))
+
+# For each file the tests, and the faults: what is wrong, the text, and what becomes of it.
+FAULTS = {
+    ("add_norm.cu", "AddNorm/*Forward*"): [
+        ("rows past the last", "if (row >= a.N) return;", ""),
+        ("a stride of one too many", "a.y + row * C;", "a.y + row * (C + 1);"),
+        ("the longest rows lose what is past the registers", "return run(Int<width>(), Int<64>());",
+         "return run(Int<width>(), Int<32>());"),
+        ("the variance is not of the differences", "to_float(s[k].values[e]) - mean;", "to_float(s[k].values[e]);"),
+    ],
+    ("add_norm.cu", "AddNorm/*Backward*"): [
+        ("the gradient that comes down the stream is left out", "adds ? to_float(passing[k].values[e]) + own : own", "own"),
+        ("the branches get no gradient", "if (a.branch_gradient != nullptr)", "if (false)"),
+        ("rows counted by several blocks", "row += int64_t{gridDim.x} * warps", "row += warps"),
+        ("a warp's column sums are left out", "for (int w = 0; w < warps; ++w)", "for (int w = 1; w < warps; ++w)"),
+    ],
+    ("column_sum.cu", "ColumnSums/*"): [
+        ("a stride of one too many", "a.values + row * a.C + column", "a.values + row * (a.C + 1) + column"),
+        ("columns past the last", "if (thread >= tile || summed >= a.C) return;", "if (thread >= tile) return;"),
+        ("the last strip is left out", "strip < a.strips; strip", "strip < a.strips - 1; strip"),
+    ],
+    ("cross_entropy.cu", "CrossEntropyOf/*"): [
+        ("no elements after the last vector", "thread < before ? thread : after + thread - before", "thread < before ? thread : V"),
+        ("no elements before the first vector", "thread < before ? thread : after + thread - before", "after + thread"),
+        ("padding is kept", "column < a.stride; column += threads", "column < V; column += threads"),
+        ("the sum is not rescaled when the maximum grows", "sum *= exp_of(max - greatest);", ""),
+        ("the target is read after it was overwritten", "own.max + logf(own.sum) - target_logit",
+         "own.max + logf(own.sum) - (known ? to_float(row[target]) : NAN)"),
+    ],
+    ("gelu.cu", "Gelu/*"): [
+        ("no elements after the last vector", "if (i < count % Width)", "if (false)"),
+        ("a vector past the last", "if (i < vectors)", "if (i <= vectors)"),
+        ("huge values are not cut off", "= x > 10.0F ? 10.0F : x < -10.0F ? -10.0F : x;", "= x;"),
+    ],
+    ("scale.cu", "Scale/*"): [
+        ("no elements after the last vector", "if (i < count % Width)", "if (false)"),
+        ("a vector past the last", "if (i < vectors)", "if (i <= vectors)"),
+    ],
+    ("adamw.cu", "AdamWKernel*"): [
+        ("no elements after the last vector", "i < count; i += threads) update<T, 1>", "i < 0; i += threads) update<T, 1>"),
+        ("a chunk begins where its tensor does", "begin = chunk.index * chunk_elements", "begin = 0 * chunk_elements"),
+        ("the remainder is not written", "store(tensor.remainder + first, remainders);", "{}"),
+    ],
+    ("gradient_norm.cu", "GradientNormKernel*"): [
+        ("no elements after the last vector", "i < count; i += threads) own +=", "i < 0; i += threads) own +="),
+        ("NaN clips nothing", "coefficient > 1.0F ? 1.0F : coefficient", "coefficient < 1.0F ? coefficient : 1.0F"),
+    ],
+    ("embedding.cu", "Embedding*"): [
+        ("rows past the last", "if (row >= a.N) return;", ""),
+        ("a run that comes from the window before is not cut", "bool from_before = continues(a, begin);", "bool from_before = false;"),
+        ("a cut run has two windows at most",
+         "while (continues(a, next * window) && a.sorted_tokens[next * window] == token);", "while (false);"),
+        ("positions past the context keep what they had", "positions_kernel<T, Width>, a.P", "positions_kernel<T, Width>, a.context"),
+    ],
+}
+# block_sum's is in a header.
+BARRIERS = {"add_norm.cu": "AddNorm/*", "column_sum.cu": "ColumnSums/*", "cross_entropy.cu": "CrossEntropyOf/*", "device.h": "MeanLoss*"}
+
+
+def planted() -> list:
+    edits = []
+    for (file, tests), faults in FAULTS.items():
+        for what, old, new in faults:
+            lines_may_break = r"\s+".join(map(re.escape, old.split()))
+            text, count = re.subn(lines_may_break, lambda _, to=new: to, KERNELS[file].read_text())
+            assert count > 0, f"{file} no longer has: {old}"
+            edits.append(pytest.param(file, tests, text, id=f"{file}: {what}"))
+    return edits
+
+
+def without_barriers() -> list:
+    barrier, edits = "__syncthreads();\n", []
+    for file, tests in BARRIERS.items():
+        parts = KERNELS[file].read_text().split(barrier)
+        for i in range(1, len(parts)):
+            text = barrier.join(parts[:i]) + "\n" + barrier.join(parts[i:])
+            edits.append(pytest.param(file, tests, text, id=f"{file}: barrier {i} of {len(parts) - 1} is left out"))
+    return edits
+
+
+def test_every_barrier_is_left_out_once() -> None:
+    barriers = {name: file.read_text().count("__syncthreads();\n") for name, file in KERNELS.items()}
+    assert {file for file, count in barriers.items() if count > 0} == set(BARRIERS)
+    assert len(without_barriers()) == sum(barriers.values())
+
+
+def compile_commands(target: str) -> list[dict]:
+    return [entry for entry in json.loads((BUILD / "compile_commands.json").read_text()) if f"/{target}.dir/" in entry["output"]]
+
+
+def run_tests(folder: pathlib.Path, file: str, text: str, tests: str) -> subprocess.CompletedProcess:
+    """The kernels' tests with the file's text in its place. Where it is a header, cross_entropy.cu is what includes it."""
+    edited = folder / KERNELS[file].relative_to(ROOT)
+    edited.parent.mkdir(parents=True)
+    edited.write_text(text)
+    source = edited if file.endswith(".cu") else KERNELS["cross_entropy.cu"]
+    entry = next(e for e in compile_commands("kernels_on_cpu") if e["file"].endswith(f"/{source.name}"))
+    words = shlex.split(entry["command"])
+    words = words[1:] if "ccache" in pathlib.Path(words[0]).name else words
+    words = [str(source) if word == entry["file"] else word for word in words]
+    words[words.index("-o") + 1] = str(folder / "edited.o")
+    done = subprocess.run([words[0], f"-I{folder}", *words[1:]], cwd=entry["directory"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    objects = [pathlib.Path(e["directory"]) / e["output"] for e in compile_commands("kernel_tests")]
+    # The edited object comes first: what it defines is not taken from the library.
+    libraries = os.environ["KERNEL_TEST_LIBRARIES"].split(":")
+    subprocess.run([words[0], folder / "edited.o", *objects, *libraries, "-o", folder / "tests"], check=True)
+    return subprocess.run([folder / "tests", "--gtest_brief=1", f"--gtest_filter={tests}"], capture_output=True, text=True,
+                          check=False, timeout=600)
+
+
+@pytest.mark.parametrize(("file", "tests", "text"), planted() + without_barriers())
+def test_it_is_found(tmp_path, file, tests, text) -> None:
+    done = run_tests(tmp_path, file, text, tests)
+    assert done.returncode != 0, "every test passed"
+    assert "[  FAILED  ]" in done.stdout and done.returncode > 0, f"no test failed, the program did: {done.returncode}\n{done.stderr}"
+
+
+@pytest.mark.parametrize(("file", "tests"), [("add_norm.cu", "AddNorm/0.*"), ("device.h", "MeanLoss*")])
+def test_without_a_fault_nothing_is_found(tmp_path, file, tests) -> None:
+    done = run_tests(tmp_path, file, KERNELS[file].read_text(), tests)
+    assert done.returncode == 0 and "PASSED" in done.stdout, done.stdout

@@ -1,0 +1,69 @@
+// Operations, backward nodes and library calls as they are counted.
+#include "harness/observe/operation_log.h"
+
+#include "harness/observe/library_calls.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+namespace operation_log_test {
+
+TEST(OperationLog, CountsByPhaseAndSeesBackwardNodes) {
+  const at::Tensor x = at::randn({4, 4}).requires_grad_(true);
+  harness::OperationLog log;
+  log.begin_phase("forward");
+  const at::Tensor y = at::gelu(x).sum();
+  log.begin_phase("backward");
+  y.backward();
+  EXPECT_EQ(log.operations("forward").at("aten::gelu"), 1);
+  EXPECT_GE(log.operations("forward").at("aten::sum"), 1);  // one overload calls another
+  EXPECT_EQ(log.operations("forward").count("aten::gelu_backward"), 0U);
+  EXPECT_EQ(log.operations("backward").at("aten::gelu_backward"), 1);
+  EXPECT_EQ(log.backward_nodes().at("GeluBackward0"), 1);
+  EXPECT_GT(log.total(), 3);
+  EXPECT_THROW(harness::OperationLog(), std::logic_error);
+}
+
+TEST(OperationLog, StopsCountingWhenItEnds) {
+  { const harness::OperationLog log; }
+  (void)at::ones({2});
+  const harness::OperationLog log;
+  EXPECT_EQ(log.total(), 0);
+}
+
+TEST(LibraryCalls, AreCountedFromTheLog) {
+  const auto calls = harness::count_library_calls(
+      "MKL_VERBOSE oneMKL 2024.0 Update 2 Product build 20240605 for Intel(R) 64 architecture\n"
+      "MKL_VERBOSE SGEMM(N,N,768,256,768,0x7ffc,0x7fc1,768) 2.62ms CNR:OFF\n"
+      "onednn_verbose,v1,info,cpu,runtime:OpenMP,nthr:2\n"
+      "onednn_verbose,v1,primitive,exec,cpu,matmul,brg_matmul:avx512_core_bf16,undef,src:bf16::blocked:ab::f0 "
+      "wei:bf16::blocked:ba::f0 dst:bf16::blocked:ab::f0,attr-scratchpad:user,,256x768:768x768,0.97\n"
+      "onednn_verbose,v1,primitive,create:cache_hit,cpu,matmul,x,undef,src:f32::,,,256x768:768x768,0.1\n"
+      "a line of something else\n");
+  EXPECT_EQ(calls, (std::map<std::string, int64_t>{{"mkl sgemm", 1},
+                                                   {"onednn matmul bf16 (brg_matmul:avx512_core_bf16)", 1}}));
+}
+
+TEST(LibraryCalls, SeeARealProductAndNothingElse) {
+  const at::Tensor a = at::randn({64, 64});
+  const auto products = harness::library_calls([&] { (void)at::matmul(a, a); });
+  int64_t count = 0;
+  for (const auto& [name, calls] : products) {
+    if (name.find("gemm") != std::string::npos || name.find("matmul") != std::string::npos) count += calls;
+  }
+  EXPECT_EQ(count, 1) << testing::PrintToString(products);
+  EXPECT_TRUE(harness::library_calls([&] { (void)(a + a); }).empty());
+}
+
+TEST(LibraryCalls, GiveStandardOutputBackAlsoAfterAnException) {
+  testing::internal::CaptureStdout();
+  try {
+    (void)harness::library_calls([] { throw std::runtime_error("in between"); });
+  } catch (const std::runtime_error&) {
+  }
+  std::printf("heard\n");
+  std::fflush(stdout);
+  EXPECT_NE(testing::internal::GetCapturedStdout().find("heard"), std::string::npos);
+}
+
+}  // namespace operation_log_test

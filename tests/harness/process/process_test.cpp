@@ -1,0 +1,208 @@
+// Children that end well, badly, too late, or not at all.
+#include "harness/process/process.h"
+
+#include "files/files.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <thread>
+
+namespace process_test {
+
+namespace fs = std::filesystem;
+using harness::ChildResult;
+using namespace std::chrono_literals;
+
+class Process : public testing::Test {
+ protected:
+  const files::TemporaryFolder temporary_{"process-test"};
+  const fs::path folder_ = temporary_.path();
+
+  ChildResult shell(const std::string& script, double limit_s = 20) {
+    return harness::run_child({.argv = {"/bin/sh", "-c", script},
+                               .log = folder_ / "log",
+                               .limit_s = limit_s,
+                               .on_line = [this](std::string_view line) { lines_.emplace_back(line); }});
+  }
+  std::string log() const {
+    std::ifstream stream(folder_ / "log");
+    return {std::istreambuf_iterator<char>(stream), {}};
+  }
+  std::vector<std::string> lines_;
+};
+
+TEST_F(Process, ReportsExitStatusOutputAndLines) {
+  const ChildResult result = shell("echo out; echo err >&2; echo 'step 1' >&3; echo 'step 2' >&3; cat; exit 7");
+  EXPECT_EQ(result.end, ChildResult::End::exited);
+  EXPECT_EQ(result.code, 7);
+  EXPECT_FALSE(result.succeeded());
+  EXPECT_EQ(log(), "out\nerr\n");
+  EXPECT_EQ(lines_, (std::vector<std::string>{"step 1", "step 2"}));
+  EXPECT_TRUE(shell("true").succeeded());
+}
+
+TEST_F(Process, LosesNoneOfTheLinesThatTheChildLeavesInThePipe) {
+  // The first lines are looked at so slowly that the child has ended by then.
+  const ChildResult result = harness::run_child({.argv = {"/bin/sh", "-c", "seq 1 5000 >&3"},
+                                                 .log = folder_ / "log",
+                                                 .limit_s = 20,
+                                                 .on_line = [this](std::string_view line) {
+                                                   if (lines_.empty()) std::this_thread::sleep_for(300ms);
+                                                   lines_.emplace_back(line);
+                                                 }});
+  EXPECT_TRUE(result.succeeded());
+  ASSERT_EQ(lines_.size(), 5000U);
+  EXPECT_EQ(lines_.back(), "5000");
+}
+
+TEST_F(Process, KeepsItsLogWhereTheCallerHasClosedStandardInput) {
+  const int kept = ::dup(STDIN_FILENO);
+  ::close(STDIN_FILENO);
+  const ChildResult result = shell("echo out; echo err >&2; cat");
+  if (kept >= 0) {
+    ::dup2(kept, STDIN_FILENO);
+    ::close(kept);
+  }
+  EXPECT_TRUE(result.succeeded());
+  EXPECT_EQ(log(), "out\nerr\n");
+}
+
+TEST_F(Process, ReportsTheSignalThatKilledIt) {
+  const ChildResult result = shell("kill -SEGV $$");
+  EXPECT_EQ(result.end, ChildResult::End::signaled);
+  EXPECT_EQ(result.code, SIGSEGV);
+  EXPECT_NE(result.describe(1).find("signal 11"), std::string::npos);
+}
+
+// Whether a process ends within twenty seconds; one that waits to be reaped has ended.
+bool ends(pid_t pid) {
+  for (int i = 0; i < 1000; ++i) {
+    std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
+    std::string content;
+    std::getline(stat, content);
+    if (content.empty() || content.find(") Z") != std::string::npos) return true;
+    std::this_thread::sleep_for(20ms);
+  }
+  return false;
+}
+
+TEST_F(Process, KillsAtTheLimitWithEverythingItStarted) {
+  const ChildResult result = shell("sleep 300 & echo $! > " + (folder_ / "pid").string() + "; wait", 2);
+  EXPECT_EQ(result.end, ChildResult::End::timed_out);
+  std::ifstream stream(folder_ / "pid");
+  pid_t grandchild = 0;
+  ASSERT_TRUE(stream >> grandchild);
+  EXPECT_TRUE(ends(grandchild));
+}
+
+TEST_F(Process, CountsNoTimeOfALimitWhileTheChildIsStopped) {
+  const ChildResult result = shell("(sleep 6; kill -CONT $$) & kill -STOP $$; exit 3", 4);
+  EXPECT_EQ(result.end, ChildResult::End::exited);
+  EXPECT_EQ(result.code, 3);
+}
+
+TEST_F(Process, CountsNoTimeOfALimitWhileItIsStoppedItself) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const ChildResult result = shell("sleep 1; kill -STOP $PPID; sleep 6; kill -CONT $PPID; sleep 0.2; exit 3", 5);
+    ::_exit(result.end == ChildResult::End::exited && result.code == 3 ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(Process, EndsWhatHasLeftTheChildsGroupAndSession) {
+  const pid_t ours = ::fork();  // a child that this process has already
+  if (ours == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  const std::string pid_file = (folder_ / "pid").string();
+  const std::string leave = "setsid sh -c 'echo $$ > " + pid_file + ".new; mv " + pid_file + ".new " + pid_file +
+                            "; exec sleep 300' & until [ -e " + pid_file + " ]; do sleep 0.01; done; ";
+  const auto has_ended = [&] {
+    pid_t left = 0;
+    std::ifstream(pid_file) >> left;
+    fs::remove(pid_file);
+    return left > 0 && ends(left);
+  };
+  EXPECT_EQ(shell(leave + "exit 0").end, ChildResult::End::exited);
+  EXPECT_TRUE(has_ended());
+  EXPECT_EQ(shell(leave + "kill -SEGV $$").end, ChildResult::End::signaled);
+  EXPECT_TRUE(has_ended());
+  const auto stop = [](std::string_view) { throw std::runtime_error("planted"); };
+  EXPECT_THROW(harness::run_child(
+                   {.argv = {"/bin/sh", "-c", leave + "echo >&3; sleep 300"}, .log = folder_ / "log", .on_line = stop}),
+               std::runtime_error);
+  EXPECT_TRUE(has_ended());
+  EXPECT_EQ(::kill(ours, 0), 0);
+  ::kill(ours, SIGKILL);
+  ::waitpid(ours, nullptr, 0);
+}
+
+TEST_F(Process, KeepsTheBeginningAndTheEndOfALongLog) {
+  EXPECT_TRUE(shell("echo begin; head -c 30000000 /dev/zero; echo; echo 'the end'").succeeded());
+  EXPECT_LT(fs::file_size(folder_ / "log"), size_t{5} << 20);
+  const std::string kept = log();
+  EXPECT_TRUE(kept.starts_with("begin\n"));
+  EXPECT_TRUE(kept.ends_with("\nthe end\n"));
+  EXPECT_NE(kept.find("bytes of this log are left out here"), std::string::npos);
+  // What is just longer than the beginning is whole.
+  EXPECT_TRUE(shell("head -c 4250000 /dev/zero; echo 'the end'").succeeded());
+  EXPECT_EQ(fs::file_size(folder_ / "log"), 4250008U);
+}
+
+TEST_F(Process, KillsTheChildWhereALineCannotBeTaken) {
+  pid_t child = 0;
+  const auto refuse = [&](std::string_view line) {
+    child = std::stoi(std::string(line));
+    throw std::runtime_error("planted");
+  };
+  EXPECT_THROW(harness::run_child(
+                   {.argv = {"/bin/sh", "-c", "echo $$ >&3; sleep 300"}, .log = folder_ / "log", .on_line = refuse}),
+               std::runtime_error);
+  ASSERT_GT(child, 0);
+  EXPECT_TRUE(::kill(child, 0) == -1 && errno == ESRCH);  // gone, and waited for
+}
+
+TEST_F(Process, DoesNotWaitForADaemonThatHoldsThePipe) {
+  const ChildResult result = shell("(sleep 300) & exit 0", 10);
+  EXPECT_TRUE(result.succeeded());
+  EXPECT_LT(result.seconds, 9);
+}
+
+TEST_F(Process, AddsToTheEnvironmentAndReplacesInIt) {
+  ::setenv("LADDER_TEST_OLD", "old", 1);
+  ::setenv("LADDER_TEST_KEPT", "kept", 1);
+  const ChildResult result = harness::run_child(
+      {.argv = {"/bin/sh", "-c",
+                "echo $LADDER_TEST_OLD $LADDER_TEST_KEPT $LADDER_TEST_NEW; env | grep -c LADDER_TEST_OLD"},
+       .log = folder_ / "log",
+       .environment = {"LADDER_TEST_OLD=changed", "LADDER_TEST_NEW=new=1"}});
+  EXPECT_TRUE(result.succeeded());
+  EXPECT_EQ(log(), "changed kept new=1\n1\n");
+}
+
+TEST_F(Process, SaysThatAProgramCannotBeStarted) {
+  const ChildResult result = harness::run_child({.argv = {"/no/such/program"}, .log = folder_ / "log"});
+  EXPECT_EQ(result.end, ChildResult::End::not_started);
+  EXPECT_NE(result.describe(1).find("No such file"), std::string::npos);
+}
+
+TEST_F(Process, PassesArgumentsAsTheyAre) {
+  const ChildResult result =
+      harness::run_child({.argv = {"/bin/echo", "a b", "$HOME", "';rm'"}, .log = folder_ / "log"});
+  EXPECT_TRUE(result.succeeded());
+  EXPECT_EQ(log(), "a b $HOME ';rm'\n");
+}
+
+}  // namespace process_test

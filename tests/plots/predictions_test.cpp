@@ -1,0 +1,124 @@
+// What counted work lets one expect of a ladder's rungs, against numbers made by hand.
+#include "plots/predictions.h"
+
+#include "ablations/profile/roofline.h"
+#include "model/costs.h"
+#include "tests/study/made_up_study.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace predictions_test {
+
+using namespace ablations;
+
+constexpr model::Recipe in_float32{}, in_bf16{.autocast = model::Autocast::bf16},
+    with_norm{.autocast = model::Autocast::bf16, .norm = model::Norm::fused};
+
+// float32, bf16, fused norm.
+Study counted() {
+  Study study = made_up::study();
+  study.environment.cpu.model = "A processor";
+  const model::Recipe recipes[] = {in_float32, in_bf16, with_norm};
+  for (StudyRung& rung : study.rungs) {
+    rung.recipe = model::to_json(recipes[rung.index]);
+    rung.least_work = LeastWork{8e11, 3e10 - 1e9 * static_cast<double>(rung.index)};
+  }
+  return study;
+}
+
+TraceDocument trace(const Study& study, const model::Recipe& recipe, double flops_per_s, double bytes_per_s) {
+  TraceDocument made;
+  made.device = {recipe.device, "A processor"};
+  made.recipe = model::to_json(recipe);
+  made.environment = study.environment;
+  made.roofline =
+      Roofline{.limits = {.flops_per_s = flops_per_s, .bytes_per_s = bytes_per_s}, .phases = {}, .parts = {}};
+  return made;
+}
+
+// The sum over the operations of the longer of their two times.
+double seconds(const Study& study, const model::Recipe& recipe, double flops_per_s, double bytes_per_s) {
+  double sum = 0;
+  for (const model::Cost& cost :
+       model::step_costs(model::preset("gpt2-124m"), recipe, study.workload.B, study.workload.T, 1)) {
+    sum += std::max(cost.flops / flops_per_s, cost.bytes / bytes_per_s);
+  }
+  return sum;
+}
+
+TEST(Predictions, WithoutLimitsAreOnlyWhatIsSaved) {
+  const std::vector<Prediction> predictions = predictions_of(counted(), {});
+  ASSERT_EQ(predictions.size(), 3U);
+  EXPECT_FALSE(predictions[0].saved.has_value());
+  EXPECT_EQ(predictions[1].rung, 1U);
+  EXPECT_DOUBLE_EQ(predictions[1].work.bytes, 2.9e10);
+  EXPECT_DOUBLE_EQ(predictions[2].saved.value().bytes, 1e9);
+  EXPECT_DOUBLE_EQ(predictions[2].saved.value().flops, 0);
+  for (const Prediction& prediction : predictions) EXPECT_FALSE(prediction.ratio.has_value());
+  EXPECT_NE(prediction_words(predictions).find("memory traffic and arithmetic only"), std::string::npos);
+  EXPECT_NE(prediction_words(predictions).find("`ladder profile --trace --roofline"), std::string::npos);
+}
+
+TEST(Predictions, RatiosAreOfTheLeastTimesAtTheRatesOfTraces) {
+  const Study study = counted();
+  // Of two traces of a kind the faster counts, and of the memory's rates the fastest.
+  const std::vector<TraceDocument> traces{trace(study, in_bf16, 4e11, 3e10), trace(study, with_norm, 5e11, 2e10),
+                                          trace(study, in_float32, 2e11, 4e10)};
+  const std::vector<Prediction> predictions = predictions_of(study, traces);
+  const double first = seconds(study, in_float32, 2e11, 4e10), second = seconds(study, in_bf16, 5e11, 4e10),
+               third = seconds(study, with_norm, 5e11, 4e10);
+  EXPECT_NEAR(predictions[1].ratio.value(), first / second, 1e-9);
+  EXPECT_NEAR(predictions[2].ratio.value(), second / third, 1e-9);
+  EXPECT_GT(predictions[2].ratio.value(), 1);  // fewer bytes
+  EXPECT_NE(prediction_words(predictions).find("over the rung's own"), std::string::npos);
+  // Of float32 products nothing is known.
+  const auto partly = predictions_of(study, {traces[0]});
+  EXPECT_FALSE(partly[1].ratio.has_value());
+  EXPECT_TRUE(partly[2].ratio.has_value());
+}
+
+TEST(Predictions, TracesOfAnotherMachineAndWithoutLimitsDoNotCount) {
+  const Study study = counted();
+  TraceDocument other = trace(study, in_bf16, 5e11, 4e10), none = other, nothing = trace(study, in_bf16, 0, 4e10);
+  other.environment.cpu.model = "Another processor";
+  none.roofline.reset();
+  EXPECT_FALSE(predictions_of(study, {other, none, nothing})[2].ratio.has_value());
+}
+
+TEST(Predictions, ARefutedRatePredictsNothing) {
+  const Study study = counted();
+  TraceDocument trusted = trace(study, in_bf16, 5e11, 4e10), refuted = trusted;
+  refuted.roofline->limits.refuted = "forward mlp ran at 2x the measured limit of compute";
+  EXPECT_TRUE(predictions_of(study, {trusted})[2].ratio.has_value());
+  EXPECT_FALSE(predictions_of(study, {refuted})[2].ratio.has_value());
+}
+
+TEST(Predictions, WhatTheCountsDoNotKnowHasNoRatio) {
+  Study study = counted();
+  model::Recipe flash = in_bf16;
+  flash.attention = model::Attention::flash;
+  study.rungs[2].recipe = model::to_json(flash);
+  study.rungs[2].least_work = study.rungs[1].least_work;
+  EXPECT_FALSE(predictions_of(study, {trace(study, in_bf16, 5e11, 4e10)})[2].ratio.has_value());
+}
+
+TEST(Predictions, AreOfALadderWhoseRecordsCountOnly) {
+  Study study = counted();
+  study.rungs[1].least_work.reset();  // it has no run that counts
+  std::vector<Prediction> predictions = predictions_of(study, {});
+  ASSERT_EQ(predictions.size(), 2U);
+  EXPECT_FALSE(predictions[1].saved.has_value()) << "the rung above is not known";
+  study.rungs[1].status = RungStatus::not_applicable;  // then it is not the rung above
+  predictions = predictions_of(study, {});
+  EXPECT_DOUBLE_EQ(predictions.at(1).saved.value().bytes, 2e9);
+  study.mode = Mode::factorial;
+  EXPECT_TRUE(predictions_of(study, {}).empty());
+  EXPECT_EQ(prediction_words({}), "");
+  EXPECT_TRUE(predictions_of(made_up::study(), {}).empty());  // an older one
+}
+
+}  // namespace predictions_test

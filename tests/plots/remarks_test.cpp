@@ -1,0 +1,371 @@
+// What is said of a study: a headline that claims what its interval shows, and remarks for what makes it doubtful.
+#include "plots/remarks.h"
+
+#include "plots/report.h"
+#include "plots/sentences.h"
+#include "plots/table.h"
+#include "plots/verify_exports.h"
+#include "tests/study/made_up_study.h"
+#include "tests/study/planted_study.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace remarks_test {
+
+using namespace ablations;
+using files::Json;
+using made_up::lose_number;
+using made_up::ratio;
+
+std::string headline(const Study& study) { return said_of(study).headline; }
+
+// The remark of that code; an empty one where there is none.
+Remark remark(const std::string& code, const Study& study, const std::vector<Noise>& noise = {}) {
+  const std::vector<Remark> remarks = said_of(study, {}, noise).remarks;
+  const auto found = std::ranges::find(remarks, code, &Remark::code);
+  return found == remarks.end() ? Remark{} : *found;
+}
+
+bool says(const Study& study, const std::string& line) {
+  const std::vector<std::string> lines = said_of(study).lines;
+  return std::ranges::find(lines, line) != lines.end();
+}
+
+StudyRung peer(size_t index, const std::string& title, double ms) {
+  StudyRung made = made_up::rung(index, title, ms);
+  made.peer = "pytorch-eager";
+  return made;
+}
+
+TEST(Said, ARungWithoutANumberHasAReason) {
+  StudyRung rung = made_up::rung(1, "bf16", 50);
+  lose_number(rung, RungStatus::not_applicable, "needs a CUDA device");
+  EXPECT_EQ(why_no_number(rung), "not applicable: needs a CUDA device");
+  lose_number(rung, RungStatus::voided, "losses differ");
+  EXPECT_EQ(why_no_number(rung), "void: losses differ");
+  lose_number(rung, RungStatus::missing, "");
+  EXPECT_EQ(why_no_number(rung), "not run yet");
+  lose_number(rung, RungStatus::failed, "Failed twice");  // the word is not said again
+  EXPECT_EQ(why_no_number(rung), "Failed twice");
+  rung.out_of_memory = true;
+  EXPECT_EQ(why_no_number(rung), "out of memory: Failed twice");
+}
+
+TEST(Said, AGuardTellsWhatItJudgedAndItsLimit) {
+  RungGuard guard;
+  guard.deviation = -0.0031;
+  guard.max_deviation = 0.0052;
+  guard.tolerance = 0.02;
+  guard.steps = 20;
+  const std::string difference =
+      "median signed difference 0.0031 nats (limit 0.02); largest single step 0.0052 (limit 0.5)";
+  EXPECT_EQ(guard_words(guard), "failed, " + difference + ", 20 steps");
+  guard.passed = true;
+  guard.known_offset = 0.01;
+  guard.message = "its loss is above";
+  EXPECT_EQ(guard_words(guard),
+            "passed, " + difference + ", 20 steps, padding columns may add 0.01; its loss is above");
+  guard.deviation = std::optional<double>();
+  EXPECT_EQ(guard_words(guard).substr(0, 33), "passed, a loss is not finite, 20 ");
+}
+
+TEST(Said, AHeadlineClaimsWhatItsIntervalShows) {
+  Study study = made_up::study();
+  const auto said = [&](const Ratio& speedup) {
+    study.headline->speedup = speedup;
+    return headline(study);
+  };
+  EXPECT_EQ(headline(study), "2.50\u00d7 faster than \u201cfloat32\u201d");
+  EXPECT_EQ(said(ratio(0.9, 0.8, 0.95)), "Slower: 0.90\u00d7 the speed of \u201cfloat32\u201d");
+  EXPECT_EQ(said(ratio(2.05, 0.23, 18.4)), "No clear change from \u201cfloat32\u201d");
+  EXPECT_EQ(said(ratio(1.01, {}, {}, 1)), "Unfinished: 15 of 15 runs");
+  study.finished = "2026-11-26T12:00:00Z";
+  EXPECT_EQ(said(ratio(1.01, {}, {}, 1)), "1.01\u00d7 the speed of \u201cfloat32\u201d, without an interval");
+  study.rungs[0].optimization = "gpu";
+  EXPECT_EQ(said(ratio(12.3, 12.2, 12.4)), "12.3\u00d7 faster than float32 on the same GPU");
+  study.headline.reset();
+  EXPECT_EQ(headline(study), "No valid speedup: no rung could be compared with the reference rung");
+  for (StudyRung& rung : study.rungs) lose_number(rung, RungStatus::failed, "");
+  EXPECT_EQ(headline(study), "No valid speedup: no rung has a number (failed)");
+}
+
+TEST(Said, AHeadlineIsOfTheRungThatIsClearlyTheFastest) {
+  Study study = made_up::study();
+  study.headline->fastest = 1;
+  study.rungs[1].speedup_first = ratio(2.81, 2.7, 2.9);
+  EXPECT_EQ(headline(study), "2.81\u00d7 faster than \u201cfloat32\u201d, at \u201cbf16\u201d");
+  EXPECT_TRUE(says(study, "At the ladder's last rung, \u201cflash\u201d, 2.50\u00d7 is left."));
+}
+
+TEST(Said, AProgramBesideTheLastRungThatIsFasterIsSaidFirst) {
+  Study study = made_up::study();
+  EXPECT_TRUE(
+      says(study, "Next to PyTorch: not measured; `ladder ablate --with-peer pytorch` runs it beside the last rung."));
+  study.rungs.push_back(peer(3, "PyTorch eager", 18));
+  const auto said = [&](double center, std::optional<double> lo, std::optional<double> hi) {
+    study.rungs[2].peers = {PeerRatio{{lo, hi}, "pytorch-eager", 3, center, 5}};
+    return headline(study);
+  };
+  EXPECT_EQ(said(0.44, 0.43, 0.46), "0.44\u00d7 as fast as PyTorch eager");
+  EXPECT_EQ(said(1.3, 1.27, 1.33), "2.50\u00d7 faster than \u201cfloat32\u201d");
+  EXPECT_TRUE(says(study, "Speed over PyTorch's: eager 1.30\u00d7 \u00b1 2.3 %."));
+  EXPECT_EQ(said(0.98, 0.9, 1.05), "2.50\u00d7 faster than \u201cfloat32\u201d");  // not clearly
+  // Of one rung it is what was asked.
+  study.headline.reset();
+  EXPECT_EQ(said(1.08, 1.04, 1.11), "1.08\u00d7 as fast as PyTorch eager");
+  EXPECT_EQ(said(1.08, {}, {}), "1.08\u00d7 as fast as PyTorch eager, one run each");
+  EXPECT_EQ(said(1.08, 0.9, 1.2), "No clear difference from PyTorch eager");
+}
+
+TEST(Said, WorthsAreRankedOnlyAsFarAsIntervalsTellThemApart) {
+  Study study = made_up::study();
+  study.mode = Mode::leave_one_out;
+  study.headline.reset();
+  const auto said = [&](const std::vector<std::pair<std::string, Ratio>>& worths) {
+    study.attribution = std::vector<Worth>();
+    for (const auto& [title, of] : worths) {
+      Worth& worth = study.attribution->emplace_back();
+      worth.title = title;
+      worth.method = Method::leave_one_out;
+      static_cast<Bounds&>(worth) = of;
+      worth.ratio = of.ratio;
+      worth.repeats = of.pairs;
+    }
+    return headline(study);
+  };
+  EXPECT_EQ(said({{"bf16", ratio(1.2, 1.1, 1.3)}, {"flash", ratio(2, 1.9, 2.1)}}), "flash 2.00\u00d7 is worth most");
+  EXPECT_EQ(said({{"bf16", ratio(1.9, 1.8, 2)}, {"flash", ratio(2, 1.9, 2.1)}}),
+            "flash 2.00\u00d7, not told apart from 1 other");
+  EXPECT_EQ(said({{"bf16", ratio(1.01, 0.9, 1.1)}}), "No optimization makes a clear difference");
+  EXPECT_EQ(said({{"bf16", ratio(0.8, 0.7, 0.9)}, {"flash", ratio(0.5, 0.4, 0.6)}}),
+            "No optimization helps; flash 0.50\u00d7 costs most time");
+  EXPECT_EQ(said({{"bf16", ratio(1.2, {}, {}, 1)}, {"flash", ratio(2, {}, {}, 1)}}),
+            "From flash 2.00\u00d7 to bf16 1.20\u00d7, one run each");
+  EXPECT_EQ(said({}), "No optimization has a number");
+}
+
+TEST(Said, TheFiguresAndTheirCausesStandBelow) {
+  Study study = made_up::study();
+  study.rungs[2].tokens_per_s->median = 25600;
+  study.rungs[0].peak_memory_bytes = int64_t{3} << 30;
+  study.rungs[2].peak_memory_bytes = int64_t{2} << 30;
+  study.rungs[1].speedup_against = ratio(2, 1.9, 2.1);
+  study.rungs[2].speedup_against = ratio(0.8, 0.7, 0.9);
+  EXPECT_TRUE(
+      says(study,
+           "100 \u2192 40.0 ms per step \u00b7 25.6K tokens/s \u00b7 3.0 \u2192 2.0 GiB \u00b7 2.50\u00d7 \u00b1 4 % "
+           "(95 %, 5 pairs of runs)"));
+  EXPECT_TRUE(says(study, "Most of it: bf16 2.00\u00d7."));
+  EXPECT_TRUE(says(study, "Slower here: flash 0.80\u00d7."));
+  // What came after the rung that leads brought nothing of it; of no clear change nothing did.
+  study.rungs[2].speedup_against = ratio(1.2, 1.1, 1.3);
+  EXPECT_TRUE(says(study, "Most of it: bf16 2.00\u00d7 \u00b7 flash 1.20\u00d7."));
+  study.headline->fastest = 1;
+  study.rungs[1].speedup_first = ratio(2, 1.9, 2.1);
+  EXPECT_TRUE(says(study, "Most of it: bf16 2.00\u00d7."));
+  study.headline->fastest.reset();
+  study.headline->speedup = ratio(1.1, 0.9, 1.2);
+  for (const std::string& line : said_of(study).lines) EXPECT_FALSE(line.starts_with("Most of it")) << line;
+}
+
+TEST(Said, AnIntervalIsShownByItsEndsWhereItIsUneven) {
+  Study study = made_up::study();
+  study.headline->speedup = ratio(0.98, 0.935, 0.995);  // with +- 4.6 % it would include 1
+  const std::string figures = said_of(study).lines.front();
+  EXPECT_NE(figures.find("0.98\u00d7 [0.94\u00d7 \u2013 0.99\u00d7]"), std::string::npos) << figures;
+}
+
+TEST(Said, ATitleTellsWhatWhereAndWhen) {
+  Study study = made_up::study();
+  study.created = "2026-11-26T12:00:00Z";
+  study.device.name = "AMD EPYC(TM) 9B14 96-Core Processor @ 2.60GHz, 2 threads";
+  EXPECT_EQ(title_of(study),
+            "GPT-2 124M on AMD EPYC 9B14, 2 threads \u00b7 B=4 T=256 \u00b7 2026-11-26 \u00b7 CPU figures");
+  EXPECT_EQ(model_on_device("tiny", "NVIDIA H200"), "the tiny model on NVIDIA H200");
+}
+
+TEST(Said, DisturbedRunsAreCountedOnceAndWhatToDoIsSaid) {
+  Study study = made_up::study();
+  EXPECT_EQ(remark("trust", study).severity, Severity::good);
+  study.rungs[1].flags = {"r1-01-bf16 shared: 1 other process on the GPU"};
+  const Remark one = remark("disturbed", study);
+  EXPECT_EQ(one.text, "1 of 15 runs was disturbed: r1-01-bf16 shared: 1 other process on the GPU.");
+  EXPECT_EQ(one.fix, "Stop the other work and measure again.");
+  EXPECT_EQ(remark("trust", study).severity, Severity::info);
+  EXPECT_EQ(remedy_for({"r1-00 paused: a step took 10 s among steps of 0.02 s"}), "let it run without a pause");
+  EXPECT_EQ(remedy_for({"r1-00 memory: the allocator went to the device"}), "take a smaller batch");
+}
+
+TEST(Said, AStudyWithMostRunsDisturbedClaimsNothing) {
+  Study study = made_up::study();
+  study.rungs[1].speedup_first = study.rungs[1].speedup_against = ratio(0.5, 0.4, 0.6);
+  study.rungs[2].peers = std::vector<PeerRatio>(1);
+  study.rungs[2].peers->front().ratio = 1.2;
+  study.attribution = std::vector<Worth>(1);
+  study.attribution->front().ratio = 1.5;
+  const auto disturb = [&](size_t runs, const std::string& flag) {
+    study.rungs[1].flags = std::vector<std::string>(runs, "r1-01-bf16 " + flag);
+  };
+  disturb(7, "shared: 1 other process on the GPU");
+  EXPECT_EQ(headline(study), "2.50\u00d7 faster than \u201cfloat32\u201d");
+  const std::string usable = study_table(study);
+  disturb(8, "shared: 1 other process on the GPU");
+  const StudySaid said = said_of(study);
+  EXPECT_EQ(said.headline, "Not usable: other work ran during 8 of 15 runs");
+  EXPECT_TRUE(said.lines.empty());
+  EXPECT_EQ(said.remarks.front().code, "unusable");
+  EXPECT_EQ(said.remarks.front().severity, Severity::bad);
+  EXPECT_EQ(said.remarks.front().fix, "Stop the other work and begin a new study.");
+  const std::string table = study_table(study);
+  for (const char* claim : {"0.50x", "2.50x"}) {
+    EXPECT_NE(usable.find(claim), std::string::npos) << claim << usable;
+    EXPECT_EQ(table.find(claim), std::string::npos) << claim << table;
+  }
+  const Study empty = without_claims(study);
+  EXPECT_FALSE(empty.rungs[2].peers->front().ratio);
+  EXPECT_EQ(empty.attribution->front().reason, "other work ran during 8 of 15 runs");
+  disturb(15, "throttled: HwThermalSlowdown in 3 of 11 samples");
+  EXPECT_EQ(headline(study), "Not usable: the GPU was throttled during 15 of 15 runs");
+  EXPECT_EQ(remark("unusable", study).fix, "Let the GPU cool and begin a new study.");
+}
+
+TEST(Said, ProofsGuardsAndRunsAreCounted) {
+  Study study = made_up::study();
+  study.rungs[0].proofs = {Proof{.field = "device", .passed = true}};
+  study.rungs[1].proofs = {Proof{.field = "autocast", .passed = true}, Proof{.field = "device", .passed = true}};
+  study.rungs[1].guard = RungGuard{.passed = true};
+  EXPECT_EQ(remark("trust", study).text,
+            "15 of 15 runs, every rung proven. 3 proofs passed. 1 of 1 rung's losses follow the reference's.");
+  study.rungs[1].proofs[0].passed = false;
+  study.plan.runs_ok = 14;
+  EXPECT_EQ(remark("trust", study).text,
+            "14 of 15 runs, 2 of 3 proofs passed. 1 of 1 rung's losses follow the reference's.");
+  EXPECT_EQ(remark("trust", study).severity, Severity::info);
+}
+
+TEST(Said, WhatIsMissingOrDoubtfulIsARemarkTheWorstFirst) {
+  Study study = made_up::study();
+  study.warnings = {"load average 9.00 on 2 cores"};
+  study.quick = true;
+  study.environment.git_dirty = true;
+  lose_number(study.rungs[1], RungStatus::unproven, "host_memory: 12 faults");
+  const std::vector<Remark> remarks = said_of(study).remarks;
+  EXPECT_EQ(remarks.front().code, "no-number");
+  EXPECT_EQ(remarks.front().text, "\u201cbf16\u201d has no number: unproven: host_memory: 12 faults.");
+  EXPECT_EQ(sorted(remarks), remarks);
+  EXPECT_EQ(std::ranges::find(remarks, Severity::info, &Remark::severity) - remarks.begin(), 3);
+  for (const char* code : {"unfinished", "quick", "warning", "changed-program", "cpu"}) {
+    EXPECT_NE(remark(code, study).text, "") << code;
+  }
+  EXPECT_EQ(remark("unfinished", study).fix, "`ladder ablate --resume --out FOLDER` makes the others.");
+  study.finished = "2026-11-26T12:00:00Z";
+  EXPECT_EQ(remark("unfinished", study).text, "");
+  study.headline->planned = 0;
+  study.headline->first = 1;
+  EXPECT_EQ(remark("reference", study).text,
+            "\u201cfloat32\u201d has no number that counts, so \u201cbf16\u201d is the reference.");
+}
+
+TEST(Said, RungsAtThePowerLimitAreNamedWithTheirClock) {
+  Study study = made_up::study();
+  study.rungs[0].clock = RungClock{.sm_mhz = 1980, .highest_mhz = 1980, .at_power_limit = 0.1};
+  study.rungs[2].clock = RungClock{.sm_mhz = 1785, .highest_mhz = 1980, .at_power_limit = 1};
+  EXPECT_EQ(remark("power-limit", study).text,
+            "1 rung at the GPU's power limit, which lowers the SM clock: \u201cflash\u201d at 1,785 of 1,980 MHz.");
+  EXPECT_EQ(remark("power-limit", study).severity, Severity::info);
+}
+
+TEST(Said, TheNoiseFloorIsTheOneOfSoManyRepeats) {
+  const auto noise = [](const std::vector<Floor>& floors, const char* label) {
+    Noise made;
+    made.label = label;
+    made.floors = floors;
+    return made;
+  };
+  const Study study = made_up::study();
+  EXPECT_EQ(remark("noise-floor", study).text, "");
+  EXPECT_EQ(remark("noise-floor", study, {noise({{4, 0.031}, {5, 0.02}, {8, 0.01}}, "flash")}).text,
+            "Noise floor here: 2 % with 5 pairs of runs; a larger difference is found in 95 % of studies (flash).");
+  EXPECT_EQ(remark("noise-floor", study, {noise({{16, 0.01}}, "far"), noise({{6, 0.02}}, "near")}).text,
+            "Noise floor here: 2 % with 6 pairs of runs; a larger difference is found in 95 % of studies (near).");
+}
+
+// ---- in a report's document
+
+class SaidInReport : public planted::PlantedStudy {
+ protected:
+  Json report() const { return json_of(with_said(report_document({computed_study(plan_, folder_)}))); }
+
+  // How many of the findings on a report in the folder are about such a field.
+  int64_t found(const Json& report, const std::string& field) const {
+    files::write_json(folder_ / "report.json", report, "report");
+    const auto findings = verify_exports(folder_, computed_study(plan_, folder_).study).findings;
+    return std::ranges::count_if(findings,
+                                 [&](const Finding& one) { return one.field.find(field) != std::string::npos; });
+  }
+};
+
+TEST_F(SaidInReport, StandsThereOncePerRung) {
+  Json unproven = good(run_of(1, 2), 50);
+  unproven["proofs"][0]["passed"] = false;
+  write(run_of(1, 2), unproven);
+  const Json document = report();
+  EXPECT_EQ(json_of(with_said(value_from<Report>(document, "the report"))), document);
+  EXPECT_NO_THROW(files::check_schema(Json::parse(document.dump()), "report", "the report"));
+  const Json said = document["studies"][0]["said"];
+  EXPECT_TRUE(said["headline"].get<std::string>().starts_with("4.00\u00d7 faster")) << said["headline"];
+  ASSERT_EQ(said["rungs"].size(), 3U);
+  EXPECT_EQ(said["rungs"][0]["reason"], "");
+  EXPECT_TRUE(said["rungs"][1]["reason"].get<std::string>().starts_with("unproven: "));
+  EXPECT_TRUE(said["rungs"][2]["guard"].get<std::string>().starts_with("passed, "));
+  EXPECT_TRUE(said["command"].get<std::string>().starts_with("ladder ablate --ladder test "));
+}
+
+TEST_F(SaidInReport, OfTwoStudiesIsTheComparison) {
+  const StudyFiles files = computed_study(plan_, folder_);
+  Report both = with_said(report_document({files, files}));
+  EXPECT_TRUE(both.said->headline.starts_with("A and B take the same time at ")) << both.said->headline;
+  ComparedRecipe& last = both.comparison->entries.back();
+  last.verdict = harness::Verdict::regression;
+  last.ratio = 1.5;
+  both.comparison->entries.front().verdict = harness::Verdict::improvement;
+  both.comparison->entries.front().ratio = 0.8;
+  const Said said = said_of(both);
+  EXPECT_TRUE(said.headline.starts_with("B is 1.50\u00d7 slower than A at ")) << said.headline;
+  EXPECT_TRUE(said.lines.front().starts_with("B is faster at ")) << said.lines.front();
+  EXPECT_TRUE(said.lines.back().starts_with("B: ")) << said.lines.back();
+}
+
+TEST_F(SaidInReport, IsVerified) {
+  Json document = report();
+  EXPECT_EQ(found(document, "said"), 0);
+  document["studies"][0]["said"]["headline"] = "100\u00d7 faster";
+  EXPECT_EQ(found(document, "said"), 1);
+  document["studies"][0].erase("said");
+  document["studies"][0]["words"] = {{"headline", "as an older program has it"}};
+  EXPECT_EQ(found(document, "said"), 0);
+}
+
+TEST_F(SaidInReport, PredictionsFollowFromTheLeastWork) {
+  EXPECT_FALSE(report()["studies"][0].contains("predictions"));
+  for (const PlannedRun& run : plan_.runs) {
+    Json record = good(run, 100);
+    record["least_work"] = {{"flops", 8.0}, {"bytes", 100.0 - 10.0 * static_cast<double>(run.rung)}};
+    write(run, record);
+  }
+  Json document = report();
+  const Json predictions = document["studies"][0]["predictions"];
+  ASSERT_EQ(predictions.size(), 3U);
+  EXPECT_EQ(predictions[0]["saved"], Json());
+  EXPECT_EQ(predictions[2]["saved"], (Json{{"flops", 0.0}, {"bytes", 10.0}}));
+  EXPECT_EQ(found(document, "predictions"), 0);
+  document["studies"][0]["predictions"][2]["ratio"] = 2.0;
+  EXPECT_EQ(found(document, "predictions"), 1);
+}
+
+}  // namespace remarks_test

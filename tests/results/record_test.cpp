@@ -1,0 +1,164 @@
+// A record is the same after it was read and written: the recorded ones, and what only older or only other ones have.
+#include "results/record.h"
+
+#include "files/files.h"
+#include "files/resources.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace record_test {
+
+namespace fs = std::filesystem;
+using namespace ablations;
+using files::Json;
+
+fs::path evidence() { return files::resource_root() / "results" / "evidence"; }
+
+// To the last digit.
+void expect_kept(const Json& json) {
+  const Json again = json_of(value_from<Record>(json, "the record"));
+  EXPECT_TRUE(again.dump() == json.dump()) << Json::diff(json, again).dump(1);
+}
+
+Json recorded() {
+  return files::read_any_json(evidence() / "amd-epyc-2-cores-2026-11-22" / "records" / "r1-04-flash.flagged.json");
+}
+
+Json monitored() {
+  const Json range{{"min", 1.5}, {"median", 2.0}, {"max", 3.0}};
+  return {{"samples", 4},
+          {"sm_clock_mhz", range},
+          {"memory_clock_mhz", nullptr},
+          {"power_w", range},
+          {"temperature_c", range},
+          {"utilization_percent", range},
+          {"throttle", {{{"reason", "SwPowerCap"}, {"share", 0.5}}}},
+          {"energy_j", 12.5},
+          {"joules_per_token", nullptr},
+          {"other_processes", 0},
+          {"notes", {{"memory_clock_mhz", "Not Supported"}}}};
+}
+
+TEST(RecordDocument, OfTheEvidenceIsTheSameWhenCopied) {
+  size_t seen = 0;
+  for (const fs::path& file : files::files_below(evidence(), [](const fs::path& path) {
+         return path.parent_path().filename() == "records" && path.extension() == ".json";
+       })) {
+    SCOPED_TRACE(file);
+    expect_kept(files::read_any_json(file));
+    ++seen;
+  }
+  EXPECT_GE(seen, 200U);
+}
+
+TEST(RecordDocument, KeepsThatAnOlderOneLacksFields) {
+  Json json = recorded();
+  json.erase("flags");
+  json.erase("monitor");
+  json["timing"].erase("skipped_steps");
+  json["timing"].erase("processor_lost");
+  json["timing"].erase("allocator");
+  json["workload"].erase("positions");
+  json["memory"] = {{"peak_bytes", 7}, {"peak_source", "test"}};
+  expect_kept(json);
+}
+
+TEST(RecordDocument, KeepsTheLeastWorkOfAStep) {
+  Json json = recorded();
+  EXPECT_FALSE(value_from<Record>(json, "the record").least_work.has_value());
+  json["least_work"] = {{"flops", 8.5e11}, {"bytes", 2.5e10}};
+  expect_kept(json);
+  json["least_work"].erase("bytes");
+  EXPECT_THROW((void)value_from<Record>(json, "the record"), std::invalid_argument);
+}
+
+TEST(RecordDocument, KeepsWhatItsDataCost) {
+  Json json = recorded();
+  EXPECT_FALSE(value_from<Record>(json, "the record").data.has_value());
+  json["timing"]["data_ms"] = {0.5, 0.25};
+  json["data"] = {{"file", "tokens.bin"},   {"file_bytes", 1000}, {"bytes_read", nullptr},     {"reads", 7},
+                  {"storage_bytes", 4096},  {"major_faults", 1},  {"resident_bytes", nullptr}, {"cached_before", 0},
+                  {"cached_after", nullptr}};
+  expect_kept(json);
+  EXPECT_FALSE(value_from<Record>(json, "the record").data->cold);
+  json["data"]["cold"] = true;
+  expect_kept(json);
+  for (const auto& [field, value] :
+       {std::pair<const char*, Json>{"file_bytes", -1}, {"file", nullptr}, {"cold", "yes"}}) {
+    Json wrong = json;
+    wrong["data"][field] = value;
+    EXPECT_THROW((void)value_from<Record>(wrong, "the record"), std::invalid_argument) << field;
+  }
+  json["timing"]["data_ms"] = {0.0};
+  EXPECT_THROW((void)value_from<Record>(json, "the record"), std::invalid_argument);
+}
+
+TEST(RecordDocument, KeepsWhatOnlyAGpusHas) {
+  Json json = recorded();
+  json["recipe"]["device"] = "cuda";
+  json["monitor"] = monitored();
+  json["timing"].update({{"device_ms", 12.5}, {"allocator", {{"allocations", 1}, {"frees", 2}, {"retries", 3}}}});
+  json["timing"]["processor_lost"] = nullptr;
+  json["timing"]["loss"][1] = nullptr;
+  json["memory"]["reserved_peak_bytes"] = 9;
+  json["environment"]["gpu"] = {{"name", "NVIDIA H200"}, {"compute_capability", 90}, {"memory_bytes", 1 << 30}};
+  json["environment"].update({{"driver", "580.82.07"}, {"cudnn", 91002}, {"no_gpu_reason", nullptr}});
+  expect_kept(json);
+  const auto record = value_from<Record>(json, "the record");
+  EXPECT_TRUE(record.is_on_gpu());
+  EXPECT_EQ(record.environment.cudnn.value(), 91002);
+  EXPECT_EQ(record.monitor.value().throttle.value().at(0).reason, "SwPowerCap");
+  EXPECT_FALSE(record.timing.loss.at(1).has_value());
+}
+
+TEST(RecordDocument, KeepsAPeersAndWhatThisProgramDoesNotKnow) {
+  Json json = recorded();
+  json["observations"] = {{"peer", {{"program", "PyTorch"}}}, {"compiled_graphs", 3}};
+  json["environment"] = {{"cpu", {{"model", "CPU"}, {"logical_cores", 2}}},
+                         {"gpu", nullptr},
+                         {"cuda", nullptr},
+                         {"threads", 2},
+                         {"load_average", {0.5, 0.25, 1.0}},
+                         {"python", "3.13.1"}};
+  json["tomorrow"] = {{"field", "of a newer program"}};
+  json["timing"]["tomorrow"] = 1;
+  json["memory"]["tomorrow_bytes"] = 2;
+  expect_kept(json);
+  EXPECT_TRUE(value_from<Record>(json, "the record").is_of_peer());
+}
+
+TEST(RecordDocument, OfAFailedRunIsItsEndAlone) {
+  Json json{{"kind", "record"},
+            {"schema_version", 1},
+            {"id", "r1-00-start"},
+            {"started", "2026-11-21T11:06:00Z"},
+            {"duration_s", 2.5},
+            {"status", "failed"},
+            {"plan", {{"id", "x"}, {"sha256", std::string(64, 'a')}}},
+            {"since_boot", {{"boot", "b"}, {"seconds", 1.5}}}};
+  for (const char* kind :
+       {"signal", "timeout", "exit", "invalid_record", "spawn", "out_of_memory", "rubbish"}) {  // older: rubbish
+    json["failure"] = {{"kind", kind}, {"message", "why"}};
+    expect_kept(json);
+  }
+  json["failure"]["kind"] = "nonsense";
+  EXPECT_THROW((void)value_from<Record>(json, "it"), std::invalid_argument);
+}
+
+TEST(RecordDocument, SaysWhichFieldDoesNotFit) {
+  Json json = recorded();
+  json["environment"]["git_commit"] = 7;
+  try {
+    (void)value_from<Record>(json, "record.json");
+    FAIL() << "taken";
+  } catch (const std::invalid_argument& error) {
+    EXPECT_STREQ(error.what(), "record.json: field [environment][git_commit]: 7 does not fit the field");
+  }
+}
+
+}  // namespace record_test

@@ -1,0 +1,390 @@
+// The verdicts a study comes to from planted records.
+#include "study/analysis.h"
+
+#include "ablations/plan/plan.h"
+#include "ablations/run/run.h"
+#include "ablations/run/study_folder.h"
+#include "files/printable.h"
+#include "harness/machine/environment.h"
+#include "tests/study/planted_study.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <regex>
+
+namespace analysis_test {
+
+namespace fs = std::filesystem;
+using namespace ablations;
+using files::Json;
+
+class Analysis : public planted::PlantedStudy {};
+
+TEST_F(Analysis, ComputesMediansRatiosAndTheHeadline) {
+  const Json s = study();
+  EXPECT_DOUBLE_EQ(s["rungs"][0]["ms_per_step"]["median"].get<double>(), 110);
+  EXPECT_EQ(s["rungs"][0]["ms_per_step"]["n"], 6);  // warm-up steps are not among them
+  EXPECT_DOUBLE_EQ(s["rungs"][0]["ms_per_step"]["max"].get<double>(), 120);
+  EXPECT_NEAR(s["rungs"][2]["speedup_first"]["ratio"].get<double>(), 4, 1e-9);
+  EXPECT_NEAR(s["rungs"][2]["speedup_previous"]["ratio"].get<double>(), 2, 1e-9);
+  EXPECT_NEAR(s["rungs"][2]["speedup_first"]["lo"].get<double>(), 4, 1e-6);  // pairs cancel what a repeat shares
+  EXPECT_NEAR(s["rungs"][0]["tokens_per_s"]["median"].get<double>(), 10 * 1000.0 / 110, 1e-9);
+  EXPECT_EQ(s["headline"]["last"], 2);
+  EXPECT_EQ(s["plan"]["runs_ok"], 9);
+  EXPECT_TRUE(s["rungs"][0]["speedup_previous"].is_null());
+}
+
+TEST_F(Analysis, AFieldThatIsNewerThanTheRecordsStaysAway) {
+  EXPECT_EQ(study()["rungs"][1]["recipe"], model::to_json(plan_.rungs[1].recipe));
+  for (const int64_t repeat : {0, 1, 2}) {
+    Json record = good(run_of(1, repeat), 50);
+    record["recipe"].erase("batches");   // plain
+    record["recipe"].erase("autocast");  // and not
+    write(run_of(1, repeat), record);
+  }
+  Json expected = model::to_json(plan_.rungs[1].recipe);
+  expected.erase("batches");
+  const Json s = study();
+  EXPECT_EQ(s["rungs"][1]["recipe"], expected);
+  EXPECT_TRUE(s["rungs"][0]["recipe"].contains("batches"));
+}
+
+TEST_F(Analysis, WhatBatchesCostIsToldWhereRungsDifferInThem) {
+  for (const Json& rung : study()["rungs"]) EXPECT_FALSE(rung.contains("batches"));
+  EXPECT_EQ(planted::table_of(study()).find("a step's batch"), std::string::npos);
+  make_about_batches();
+  const Json s = study(), read = s["rungs"][1]["batches"];
+  EXPECT_NEAR(read["ms"]["median"].get<double>(), 10.0 / 3, 1e-9);  // of 5, 10/3 and 2.5: warm-up is not among them
+  EXPECT_LT(read["ms"]["lo"].get<double>(), 10.0 / 3);
+  EXPECT_NEAR(read["share"].get<double>(), 10.0 / 3 / 50, 1e-9);
+  EXPECT_DOUBLE_EQ(read["bytes_read"].get<double>(), 34);  // 68 in two steps
+  EXPECT_TRUE(read["storage_bytes"].is_null());
+  EXPECT_DOUBLE_EQ(read["major_faults"].get<double>(), 0.5);
+  EXPECT_EQ(read["resident_bytes"], 120);
+  EXPECT_EQ(read["cached_after"], 500);
+  EXPECT_EQ(s["rungs"][2]["batches"]["bytes_read"], 0.0);
+  EXPECT_EQ(s["rungs"].size(), 3U);
+  const std::string table = planted::table_of(s);
+  EXPECT_NE(table.find("a step's batch"), std::string::npos) << table;
+  EXPECT_TRUE(std::regex_search(table, std::regex("\\+ bf16 autocast +3.33 +6.67 % +34.0 +- .* 100>50 %\n"))) << table;
+  // One record that does not say is enough.
+  write(run_of(1, 0), good(run_of(1, 0), 50));
+  EXPECT_FALSE(study()["rungs"][1].contains("batches"));
+  EXPECT_TRUE(study()["rungs"][2].contains("batches"));
+  Json contradicting = good(run_of(1, 0), 50);
+  contradicting["timing"]["data_ms"] = {1.0};
+  write(run_of(1, 0), contradicting);
+  EXPECT_THROW((void)study(), std::invalid_argument);
+}
+
+TEST_F(Analysis, MfuIsNoneOnACpuAndSaysWhy) {
+  const Json s = study();
+  EXPECT_TRUE(s["rungs"][1]["mfu"]["value"].is_null());
+  EXPECT_EQ(s["rungs"][1]["mfu"]["type"], "bf16");
+  EXPECT_EQ(s["rungs"][1]["mfu"]["reason"], "there is no table of peaks for CPUs");
+  EXPECT_EQ(planted::table_of(s).find("MFU"), std::string::npos);
+}
+
+TEST_F(Analysis, MfuOfAllRungsIsOfOnePeak) {
+  for (Rung& rung : plan_.rungs) rung.recipe.device = model::Device::cuda;
+  for (const PlannedRun& run : plan_.runs) {
+    Json record = good(run, 100);
+    record["workload"]["flops_per_step"] = 10e12;  // 100 TFLOP/s
+    record["environment"]["gpu"] = {{"name", "NVIDIA A100-SXM4-40GB"}};
+    write(run, record);
+  }
+  const Json s = study();
+  EXPECT_NEAR(s["rungs"][0]["mfu"]["value"].get<double>(), 100.0 / 312, 1e-9);
+  EXPECT_NEAR(s["rungs"][1]["mfu"]["value"].get<double>(), 100.0 / 312, 1e-9);
+  EXPECT_NE(planted::table_of(s).find("MFU 32.1 %"), std::string::npos) << planted::table_of(s);
+}
+
+TEST_F(Analysis, AStudyWithRungsOnAGpuIsNoCpusStudy) {
+  EXPECT_EQ(study()["device"]["kind"], "cpu");
+  plan_.rungs[2].recipe.device = model::Device::cuda;
+  for (const PlannedRun& run : plan_.runs) {
+    Json record = good(run, 100);
+    record["environment"]["gpu"] = {{"name", "NVIDIA H200"}};
+    write(run, record);
+  }
+  const Json mixed = study()["device"];
+  EXPECT_EQ(mixed["kind"], "cuda");
+  EXPECT_TRUE(mixed["name"].get<std::string>().starts_with("NVIDIA H200; rungs without it on ")) << mixed;
+  for (size_t rung = 0; rung < 2; ++rung) plan_.rungs[rung].status = Rung::Status::not_measured;
+  EXPECT_EQ(study()["device"]["name"], "NVIDIA H200");
+}
+
+TEST_F(Analysis, AFailedProofTakesTheNumberAway) {
+  Json record = good(run_of(1, 2), 50);
+  record["proofs"][0]["passed"] = false;
+  write(run_of(1, 2), record);
+  const Json s = study();
+  EXPECT_EQ(s["rungs"][1]["status"], "unproven");
+  EXPECT_TRUE(s["rungs"][1]["ms_per_step"].is_null());
+  // The step from rung 0 would be what both bring.
+  EXPECT_TRUE(s["rungs"][2]["speedup_previous"].is_null());
+  EXPECT_NEAR(s["rungs"][2]["speedup_first"]["ratio"].get<double>(), 4, 1e-9);
+  EXPECT_NE(
+      s["warnings"].dump().find("what it alone brings is not known: \\\"bf16 autocast\\\" before it has no number"),
+      std::string::npos)
+      << s["warnings"];
+  EXPECT_NE(planted::table_of(s).find("unproven: autocast"), std::string::npos);
+}
+
+TEST_F(Analysis, EnergyIsTheMedianOfTheRunsThatCouldTell) {
+  const auto watched = [&](int64_t repeat, const Json& joules) {
+    Json record = good(run_of(1, repeat), 50);
+    const Json range{{"min", 1}, {"median", 2}, {"max", 3}};
+    record["monitor"] = {{"samples", 4},
+                         {"sm_clock_mhz", range},
+                         {"memory_clock_mhz", nullptr},
+                         {"power_w", range},
+                         {"temperature_c", range},
+                         {"utilization_percent", range},
+                         {"throttle", {{{"reason", "SwPowerCap"}, {"share", 0.5}}}},
+                         {"energy_j", joules},
+                         {"joules_per_token", joules},
+                         {"other_processes", 0},
+                         {"notes", {{"memory_clock_mhz", "Not Supported"}}}};
+    write(run_of(1, repeat), record);
+  };
+  watched(0, 0.25);
+  watched(1, nullptr);
+  watched(2, 0.75);
+  Json unwatched = good(run_of(2, 0), 25);
+  unwatched["monitor"] = {{"unavailable", "libnvidia-ml.so.1: no such file"}};
+  write(run_of(2, 0), unwatched);
+  EXPECT_EQ(study()["rungs"][1]["joules_per_token"], 0.5);
+  EXPECT_FALSE(study()["rungs"][2].contains("joules_per_token"));
+  EXPECT_FALSE(study()["rungs"][1].contains("flags"));
+}
+
+TEST_F(Analysis, AFailedGuardVoidsTheSpeedup) {
+  Json record = good(run_of(2, 0), 25);
+  record["timing"]["loss"] = {10.0, 9.0, 8.0};
+  write(run_of(2, 0), record);
+  const Json s = study();
+  EXPECT_EQ(s["rungs"][2]["status"], "void");
+  EXPECT_TRUE(s["rungs"][2]["speedup_first"].is_null());
+  EXPECT_EQ(s["headline"]["last"], 1);
+}
+
+TEST_F(Analysis, FailedAndMissingRunsAreSaidNotInvented) {
+  for (int64_t repeat = 0; repeat < 3; ++repeat) {
+    write(run_of(1, repeat),
+          failed_record(run_of(1, repeat).id, FailureKind::signal, "killed by signal 9 (Killed)", planted::begun, 1.0));
+  }
+  fs::remove(record_file(folder_, run_of(2, 1).id));
+  const Json s = study();
+  EXPECT_EQ(s["rungs"][1]["status"], "failed");
+  EXPECT_NE(s["rungs"][1]["reason"].get<std::string>().find("signal 9"), std::string::npos);
+  EXPECT_EQ(s["rungs"][2]["runs_ok"], 2);
+  EXPECT_EQ(s["rungs"][2]["speedup_first"]["pairs"], 2);
+  EXPECT_TRUE(s["finished"].is_null());
+}
+
+TEST_F(Analysis, AFailedRunIsNotAMissingOne) {
+  const PlannedRun& run = run_of(2, 1);
+  write(run, failed_record(run.id, FailureKind::out_of_memory, "asked 9 GiB of 8", planted::begun, 1.0));
+  EXPECT_FALSE(study()["finished"].is_null());
+}
+
+TEST_F(Analysis, WithoutAReferenceTheNextMeasuredRungTakesItsPlace) {
+  for (int64_t repeat = 0; repeat < 3; ++repeat) {
+    write(run_of(0, repeat),
+          failed_record(run_of(0, repeat).id, FailureKind::out_of_memory, "asked 9 GiB of 8", planted::begun, 1.0));
+  }
+  Json s = study();
+  EXPECT_EQ(s["rungs"][0]["status"], "failed");
+  EXPECT_EQ(s["rungs"][0]["out_of_memory"], true);
+  EXPECT_NEAR(s["rungs"][1]["speedup_first"]["ratio"].get<double>(), 1, 1e-9);
+  EXPECT_NEAR(s["rungs"][2]["speedup_first"]["ratio"].get<double>(), 2, 1e-9);
+  EXPECT_EQ(s["headline"]["first"], 1);
+  EXPECT_EQ(s["headline"]["planned"], 0);
+  // It guards, too.
+  Json record = good(run_of(2, 0), 25);
+  record["timing"]["loss"] = {10.0, 9.0, 8.0};
+  write(run_of(2, 0), record);
+  EXPECT_EQ(study()["rungs"][2]["status"], "void");
+}
+
+TEST_F(Analysis, OneFaultAmongFailuresForWantOfMemoryIsAFault) {
+  write(run_of(1, 0),
+        failed_record(run_of(1, 0).id, FailureKind::out_of_memory, "asked 9 GiB of 8", planted::begun, 1.0));
+  write(run_of(1, 1), failed_record(run_of(1, 1).id, FailureKind::signal, "killed by signal 11", planted::begun, 1.0));
+  write(run_of(1, 2),
+        failed_record(run_of(1, 2).id, FailureKind::out_of_memory, "asked 9 GiB of 8", planted::begun, 1.0));
+  const Json s = study();
+  EXPECT_EQ(s["rungs"][1]["out_of_memory"], false);
+  EXPECT_NE(s["rungs"][1]["reason"].get<std::string>().find("signal 11"), std::string::npos);
+}
+
+TEST_F(Analysis, ALossThatIsNotFiniteVoidsWithoutAReferenceToo) {
+  for (int64_t repeat = 0; repeat < 3; ++repeat) {
+    Json record = good(run_of(0, repeat), 100);
+    record["timing"]["loss"][1] = nullptr;
+    write(run_of(0, repeat), record);
+  }
+  const Json s = study();
+  EXPECT_EQ(s["rungs"][0]["status"], "void");
+  EXPECT_NE(s["rungs"][0]["reason"].get<std::string>().find("step 2 is not finite"), std::string::npos);
+  EXPECT_EQ(s["headline"]["first"], 1);
+}
+
+TEST_F(Analysis, TheToleranceFollowsTheRecipesNotTheEdits) {
+  const auto deviation_passes = [&](double deviation) {
+    Json record = good(run_of(2, 0), 25);
+    record["timing"]["loss"] = {10.0, 9.5 + deviation, 9.0 + deviation};
+    write(run_of(2, 0), record);
+    return study()["rungs"][2]["status"] == "measured";
+  };
+  plan_.rungs[2].applied = {"fused_adamw"};  // on a ladder that starts in bfloat16
+  EXPECT_TRUE(deviation_passes(0.008));
+  EXPECT_FALSE(deviation_passes(0.012));
+  plan_.rungs[2].applied = {"bf16", "fused_adamw"};
+  plan_.rungs[2].recipe.autocast = model::Autocast::off;
+  EXPECT_FALSE(deviation_passes(0.008));
+}
+
+// The three rungs as another mode's: the reference, everything on, and without flash.
+TEST_F(Analysis, LeaveOneOutSaysWhatEachIsWorth) {
+  plan_.mode = Mode::leave_one_out;
+  plan_.rungs[1].name = "full";
+  plan_.rungs[1].reference = plan_.rungs[2].reference = 0;
+  plan_.rungs[2].against = 1;
+  const Json s = study();
+  EXPECT_EQ(s["attribution"].size(), 1U);
+  EXPECT_EQ(s["attribution"][0]["optimization"], "fused_adamw");
+  EXPECT_NEAR(s["attribution"][0]["ratio"].get<double>(), 0.5, 1e-9);  // without it takes half the time
+  EXPECT_NEAR(s["rungs"][2]["speedup_previous"]["ratio"].get<double>(), 2, 1e-9);
+  EXPECT_TRUE(s["rungs"][1]["speedup_previous"].is_null());
+  EXPECT_EQ(s["headline"]["last"], 1);
+  EXPECT_NE(planted::table_of(s).find("what is lost without it"), std::string::npos);
+  // A rung whose number does not count has no worth.
+  Json record = good(run_of(2, 2), 50);
+  record["proofs"][0]["passed"] = false;
+  write(run_of(2, 2), record);
+  const Json unproven = study();
+  EXPECT_TRUE(unproven["attribution"][0]["ratio"].is_null());
+  EXPECT_NE(unproven["attribution"][0]["reason"].get<std::string>().find("autocast: expected e; observed o"),
+            std::string::npos);
+}
+
+TEST_F(Analysis, ASweepComparesNothingOfUnequalSize) {
+  plan_.mode = Mode::sweep;
+  plan_.swept = Swept::batch;
+  for (size_t i = 0; i < 3; ++i) plan_.rungs[i].shape = Shape{.B = 1 << i, .T = 10, .accumulation = 1};
+  Json record = good(run_of(1, 0), 50);
+  record["timing"]["loss"] = {3.0, 2.0, 1.0};  // another batch, other losses
+  write(run_of(1, 0), record);
+  const Json s = study();
+  for (const Json& rung : s["rungs"]) {
+    EXPECT_EQ(rung["status"], "measured");
+    EXPECT_TRUE(rung["guard"].is_null() && rung["speedup_first"].is_null() && rung["speedup_previous"].is_null());
+  }
+  EXPECT_EQ(s["rungs"][2]["workload"]["batch"], 4);
+  EXPECT_TRUE(s["headline"].is_null());
+  EXPECT_NE(planted::table_of(s).find("B=4 fused AdamW"), std::string::npos);
+  EXPECT_EQ(planted::table_of(s).find("vs first"), std::string::npos);
+}
+
+TEST_F(Analysis, APeerStandsBesideItsTwinAndNotInTheLadder) {
+  plan_.rungs[2] = plan_.rungs[1];
+  plan_.rungs[2].peer = "pytorch-eager";
+  plan_.rungs[2].title = "PyTorch eager";
+  plan_.rungs[2].against = 1;
+  for (int64_t repeat = 0; repeat < 3; ++repeat) {
+    write(run_of(2, repeat), good(run_of(2, repeat), 75 * (1.0 + 0.1 * static_cast<double>(repeat))));
+  }
+  const Json s = study();
+  EXPECT_EQ(s["headline"]["last"], 1);
+  ASSERT_EQ(s["rungs"][1]["peers"].size(), 1U);
+  EXPECT_EQ(s["rungs"][1]["peers"][0]["rung"], 2);
+  EXPECT_NEAR(s["rungs"][1]["peers"][0]["ratio"].get<double>(), 1.5, 1e-9);
+  const std::string table = planted::table_of(s);
+  EXPECT_NE(table.find("the same work in PyTorch"), std::string::npos);
+  EXPECT_NE(table.find("1.50x [1.50-1.50]"), std::string::npos);
+  EXPECT_EQ(table.find("+ PyTorch"), std::string::npos);
+  // It is guarded by the same reference as the rungs are.
+  Json record = good(run_of(2, 1), 80);
+  record["timing"]["loss"] = {10.0, 9.0, 8.0};
+  write(run_of(2, 1), record);
+  const Json wrong = study();
+  EXPECT_EQ(wrong["rungs"][2]["status"], "void");
+  EXPECT_TRUE(wrong["rungs"][1]["peers"][0]["ratio"].is_null());
+}
+
+TEST_F(Analysis, ALadderThatBeginsInBfloat16HoldsNobodyToFloat32) {
+  const model::Recipe bf16{.autocast = model::Autocast::bf16};
+  for (Rung& rung : plan_.rungs) {
+    rung.applied = {};
+    rung.recipe = bf16;
+  }
+  for (int64_t repeat = 0; repeat < 3; ++repeat) {
+    for (size_t rung = 0; rung < 3; ++rung) {
+      Json record = good(run_of(rung, repeat), 50);
+      if (rung == 2) record["timing"]["loss"] = {10.0, 9.5317, 8.99};  // as a peer's that is right
+      write(run_of(rung, repeat), record);
+    }
+  }
+  const Json s = study();
+  EXPECT_EQ(s["rungs"][2]["status"], "measured") << s["rungs"][2]["reason"];
+  EXPECT_GT(s["rungs"][2]["guard"]["tolerance"].get<double>(), 1e-3);
+}
+
+void expect_eighty_columns(const std::string& table) {
+  size_t begin = 0;
+  while (begin < table.size()) {
+    const size_t end = table.find('\n', begin);
+    EXPECT_LE(files::length(table.substr(begin, end - begin)), 80U) << table.substr(begin, end - begin);
+    begin = end + 1;
+  }
+}
+
+TEST_F(Analysis, WithoutARecordTheThreadsAreThePlans) {
+  fs::remove_all(folder_ / "records");
+  plan_.workload.threads = 7;
+  EXPECT_EQ(study()["environment"]["threads"], 7);
+  EXPECT_TRUE(study()["device"]["name"].get<std::string>().ends_with(", 7 threads"));
+}
+
+TEST_F(Analysis, TheTableFitsEightyColumns) {
+  Json disturbed = good(run_of(0, 1), 110);
+  disturbed["flags"] = {"shared: the processor was busy with something else for 23 % of the time"};
+  write(run_of(0, 1), disturbed);
+  expect_eighty_columns(planted::table_of(study()));
+  plan_.ladder.title = "A title of a hundred and twenty characters: " + std::string(76, 'x');
+  write(run_of(2, 0), good(run_of(2, 0), 0.0004));  // wild runs: intervals over many orders of magnitude
+  write(run_of(1, 1), good(run_of(1, 1), 9e6));
+  Json s = study();
+  expect_eighty_columns(planted::table_of(s));
+  EXPECT_NE(planted::table_of(s).find("[unknown]"), std::string::npos);
+  plan_.mode = Mode::one_at_a_time;
+  plan_.rungs[1].against = plan_.rungs[2].against = 0;
+  plan_.rungs[1].reference = plan_.rungs[2].reference = 0;
+  expect_eighty_columns(planted::table_of(study()));
+  plan_.mode = Mode::cumulative;
+  plan_.rungs[2].peer = "pytorch-max-autotune";
+  plan_.rungs[2].title = "PyTorch max-autotune";
+  plan_.rungs[2].against = 1;
+  expect_eighty_columns(planted::table_of(study()));
+}
+
+TEST_F(Analysis, AReasonStandsUnderTheNumberItTakesAway) {
+  Json record = good(run_of(2, 0), 25);
+  record["timing"]["loss"] = {10.0, 9.0, 8.0};
+  write(run_of(2, 0), record);
+  EXPECT_NE(planted::table_of(study()).find("\n" + std::string(26, ' ') + "void: its loss is"), std::string::npos);
+}
+
+TEST_F(Analysis, AStudyIsCreatedOnce) {
+  EXPECT_THROW(create_study(plan_, folder_), std::invalid_argument);
+  EXPECT_EQ(json_of(open_study(folder_)), json_of(plan_));
+  EXPECT_THROW((void)open_study(folder_ / "records"), std::invalid_argument);
+}
+
+}  // namespace analysis_test

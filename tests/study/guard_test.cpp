@@ -1,0 +1,153 @@
+// Losses against the reference's.
+#include "study/guard.h"
+
+#include "ablations/techniques/techniques.h"
+#include "tests/study/simulated_losses.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+namespace guard_test {
+
+using namespace ablations;
+
+TEST(Guard, AllowsTheToleranceAndTheKnownOffset) {
+  const double offset = std::log(50304.0 / 50257.0);
+  EXPECT_TRUE(guard({10.0, 9.0}, {10.0, 9.0}, 0, 0).passed);
+  EXPECT_TRUE(guard({10.8 + offset, 9.0 + 0.8 * offset}, {10.8, 9.0}, 1e-6, offset).passed);
+  EXPECT_TRUE(guard({10.8, 9.0}, {10.8 + offset, 9.0 + 0.8 * offset}, 1e-6, -offset).passed);
+  EXPECT_FALSE(guard({10.8 + offset, 9.0}, {10.8, 9.0}, 1e-6, 0).passed);
+  EXPECT_FALSE(guard({10.8 + 2 * offset, 9.0 + 2 * offset}, {10.8, 9.0}, 1e-4, offset).passed);
+  const Guard below = guard({10.0, 8.99, 8.496}, {10.0, 9.0, 8.5}, 1e-3, 0);
+  EXPECT_FALSE(below.passed);
+  EXPECT_NEAR(*below.deviation, -0.004, 1e-12);
+  EXPECT_NEAR(*below.max_deviation, 0.01, 1e-12);
+  EXPECT_NE(below.message.find("its loss is 0.0040 nats below the reference's, the median over the first 3 steps"),
+            std::string::npos)
+      << below.message;
+}
+
+// GPT-2 124M (B=1 T=128, float32) with 50,257 columns in the softmax, and by how much more its loss was with 65,536.
+const std::vector<double> real_losses{10.925, 10.313, 9.545, 9.729, 9.702, 9.384, 9.271, 9.125,
+                                      8.776,  8.552,  8.63,  8.848, 8.012, 7.972, 7.788, 7.946};
+const std::vector<double> real_padding{0.266,  0.2649, 0.254, 0.2497, 0.2289, 0.2332, 0.2345, 0.2416,
+                                       0.2308, 0.2187, 0.217, 0.1891, 0.1536, 0.1428, 0.1183, 0.1102};
+
+TEST(Guard, PaddingColumnsAreNoLooseBand) {
+  const double offset = std::log(65536.0 / 50257.0);
+  std::vector<double> padded = real_losses;
+  for (size_t i = 0; i < padded.size(); ++i) padded[i] += real_padding[i];
+  EXPECT_TRUE(guard(padded, real_losses, 1e-3, offset).passed);
+  EXPECT_TRUE(guard(real_losses, padded, 1e-3, -offset).passed);
+  for (const double wrong : {offset, -offset}) {
+    std::vector<double> losses = padded, unpadded = real_losses;
+    for (double& loss : losses) loss += wrong;
+    for (double& loss : unpadded) loss += wrong;
+    EXPECT_FALSE(guard(losses, real_losses, 1e-2, offset).passed) << wrong;
+    EXPECT_FALSE(guard(unpadded, padded, 1e-2, -offset).passed) << wrong;
+    EXPECT_FALSE(guard(unpadded, real_losses, 1e-2, 0).passed) << wrong;
+  }
+}
+
+TEST(Guard, OnlyTheColumnsOfTheSoftmaxesCount) {
+  using namespace model;
+  const Recipe plain, padded{.vocabulary_rows = 65536},
+      fused{.cross_entropy = CrossEntropy::fused, .vocabulary_rows = 65536};
+  const double offset = std::log(65536.0 / 50257.0);
+  EXPECT_DOUBLE_EQ(known_offset(padded, plain), offset);
+  EXPECT_DOUBLE_EQ(known_offset(fused, padded), -offset);
+  EXPECT_EQ(known_offset(fused, plain), 0);
+  EXPECT_DOUBLE_EQ(known_offset(fused, fused, /*of_peer=*/true), offset);  // PyTorch's loss has them all
+}
+
+// It goes both ways, as rounding does. A median shows only what is left of it.
+TEST(Guard, NoiseOfMeanZeroIsFoundOnlyIfItIsLarge) {
+  EXPECT_LT(simulated::voided_by_noise(1000, 0.01, 1e-2), 0.01);  // at every step as large as what is allowed
+  EXPECT_LT(simulated::voided_by_noise(1000, 0.03, 1e-2), 0.5);
+  EXPECT_GT(simulated::voided_by_noise(1000, 0.3, 1e-2), 0.9);
+}
+
+TEST(Guard, OneSensitiveStepDecidesNothing) {
+  // What a right bf16 program does at GPT-2's size: far off at step 5, and back.
+  const std::vector<double> reference(13, 8.0);
+  std::vector<double> losses = reference;
+  losses[4] += 0.0517;
+  losses[5] += 0.03;
+  losses[6] -= 0.012;
+  const Guard verdict = guard(losses, reference, 1e-2, 0);
+  EXPECT_TRUE(verdict.passed) << verdict.message;
+  EXPECT_NEAR(*verdict.max_deviation, 0.0517, 1e-12);
+}
+
+TEST(Guard, LateStepsDriftAndDecideNothing) {
+  const std::vector<double> reference(40, 8.0);
+  std::vector<double> losses = reference;
+  for (size_t step = judged_steps; step < losses.size(); ++step) losses[step] += 0.045;
+  EXPECT_TRUE(guard(losses, reference, 1e-2, 0).passed);
+  losses.back() = INFINITY;
+  EXPECT_FALSE(guard(losses, reference, 1e-2, 0).passed);
+}
+
+TEST(Guard, NoStepMayBeFurtherOffThanRoundingEverIs) {
+  const std::vector<double> reference(40, 8.0);
+  std::vector<double> losses = reference;
+  losses[30] = 8.4;
+  EXPECT_TRUE(guard(losses, reference, 1e-2, 0).passed);
+  losses[30] = 8.6;
+  const Guard verdict = guard(losses, reference, 1e-2, 0);
+  EXPECT_FALSE(verdict.passed);
+  EXPECT_NE(verdict.message.find("step 31 is 0.60 nats off"), std::string::npos) << verdict.message;
+}
+
+TEST(Guard, ASmallDeviationThatStaysDoes) {
+  std::vector<double> reference(13, 8.0), above(13, 8.015), below(13, 7.985);
+  above[0] = below[0] = 8.0;  // the same weights
+  EXPECT_FALSE(guard(above, reference, 1e-2, 0).passed);
+  EXPECT_FALSE(guard(below, reference, 1e-2, 0).passed);
+}
+
+TEST(Guard, LetsARunLagByTheStepsThatItsScalerSkipped) {
+  const std::vector<double> reference{10.0, 9.0, 8.0, 7.5}, one_behind{10.0, 10.0, 9.0, 8.0};
+  EXPECT_FALSE(guard(one_behind, reference, 1e-3, 0).passed);
+  EXPECT_TRUE(guard(one_behind, reference, 1e-3, 0, /*skipped=*/1).passed);
+  EXPECT_FALSE(guard({10.0, 10.0, 10.0, 9.0}, reference, 1e-3, 0, 1).passed);  // two behind
+  EXPECT_FALSE(guard({9.0, 8.0, 7.5, 7.2}, reference, 1e-3, 0, 1).passed);     // ahead
+}
+
+TEST(Guard, ALossThatIsNotFiniteFails) {
+  const Guard verdict = guard({10.0, std::nan("")}, {10.0, 9.0}, 1, 0);
+  EXPECT_FALSE(verdict.passed);
+  EXPECT_FALSE(verdict.deviation || verdict.max_deviation);
+  EXPECT_NE(verdict.message.find("step 2 is not finite"), std::string::npos);
+  EXPECT_FALSE(guard({10.0, 9.0}, {10.0, std::nan("")}, 1, 0).passed);
+  EXPECT_FALSE(guard({}, {}, 1, 0).passed);
+}
+
+TEST(Guard, TheToleranceFollowsTheNumberTypesOfTheTwoRecipes) {
+  using namespace model;
+  const Recipe float32, bf16{.autocast = Autocast::bf16}, tf32{.matmul_precision = MatmulPrecision::high},
+      flash{.attention = Attention::flash, .optimizer = Optimizer::fused};
+  EXPECT_EQ(tolerance_between(float32, flash), tolerance_between(float32, float32));
+  EXPECT_EQ(tolerance_between(bf16, float32), tolerance_between(float32, bf16));
+  // Two that both round to bfloat16 are held to that, wherever the ladder began.
+  EXPECT_EQ(tolerance_between(bf16, bf16), tolerance_between(bf16, float32));
+  EXPECT_LT(tolerance_between(float32, float32), tolerance_between(tf32, float32));
+  EXPECT_LT(tolerance_between(tf32, float32), tolerance_between(bf16, float32));
+}
+
+TEST(Guard, TheWorstRunIsTheOneThatIsTypicallyFurthestOff) {
+  RunsByRepeat runs, reference;
+  for (int64_t repeat = 0; repeat < 3; ++repeat) reference[repeat].losses = {10.0, 9.0, 8.0};
+  runs[0].losses = {10.0, 9.0, 8.0};
+  runs[1].losses = {10.0, 9.2, 7.8};  // far off at two steps, in both directions
+  runs[2].losses = {10.002, 9.002, 8.002};
+  const Guard worst = worst_of(runs, reference, 1e-3, 0);
+  EXPECT_EQ(worst.repeat, 2);
+  EXPECT_FALSE(worst.passed);
+  runs[0].losses = {10.0, NAN, 8.0};
+  EXPECT_EQ(worst_of(runs, reference, 1e-3, 0).repeat, 0);
+}
+
+}  // namespace guard_test

@@ -1,0 +1,143 @@
+// A study in a folder of its own, whose records hold what a test planted: three rungs, each twice as fast as the one
+// before, three repeats that get slower.
+#pragma once
+
+#include "ablations/plan/plan.h"
+#include "ablations/run/study_folder.h"
+#include "files/files.h"
+#include "plots/table.h"
+#include "results/record.h"
+#include "study/analysis.h"
+#include "study/archive/seal.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+
+namespace planted {
+
+namespace fs = std::filesystem;
+using namespace ablations;
+using files::Json;
+
+inline constexpr const char* begun = "2026-01-01T00:00:00Z";
+
+inline std::string table_of(const Json& study) { return study_table(value_from<Study>(study, "the study")); }
+
+class PlantedStudy : public testing::Test {
+ protected:
+  const files::TemporaryFolder temporary_{"planted-study"};
+  const fs::path folder_ = temporary_.path();
+  Plan plan_;
+
+  void SetUp() override {
+    // float32, bf16, fused: three rungs, three repeats.
+    const model::Recipe start, bf16{.autocast = model::Autocast::bf16},
+        fused{.autocast = model::Autocast::bf16, .optimizer = model::Optimizer::fused};
+    plan_ = {.id = "test",
+             .created = "2026-01-01T00:00:00Z",
+             .ladder = {.name = "test", .title = "Test"},
+             .workload = {{}, "tiny", 1, 1, "text", "vocabulary"},
+             .warmup_steps = 1,
+             .timed_steps = 2,
+             .repeats = 3,
+             .rungs = {{"", "float32", {}, start, Rung::Status::planned, ""},
+                       {"bf16", "bf16 autocast", {"bf16"}, bf16, Rung::Status::planned, ""},
+                       {"fused_adamw", "fused AdamW", {"bf16", "fused_adamw"}, fused, Rung::Status::planned, ""}},
+             .reference = 0,
+             .runs = {}};
+    plan_.runs = interleave(plan_.rungs, plan_.repeats, 1);
+    create_study(plan_, folder_);
+    fs::create_directories(folder_ / "records");
+    for (const PlannedRun& run : plan_.runs) {
+      write(run, good(run, 100.0 / std::pow(2.0, static_cast<double>(run.rung)) *
+                               (1.0 + 0.1 * static_cast<double>(run.repeat))));
+    }
+  }
+
+  // What it comes to, of the schema.
+  Json study() const {
+    Json result = json_of(sealed(analyse(plan_, folder_), folder_));
+    files::check_schema(result, "study", "the study");
+    return result;
+  }
+
+  void write(const PlannedRun& run, const Json& record) const {
+    files::write_json(record_file(folder_, run.id), record, Record::kind);
+  }
+  void write(const PlannedRun& run, const Record& record) const { write(run, json_of(record)); }
+
+  Json good(const PlannedRun& run, double ms) const {
+    const Rung& rung = plan_.rungs[run.rung];
+    return {{"kind", "record"},
+            {"schema_version", 1},
+            {"id", run.id},
+            {"started", "2026-01-01T00:00:00Z"},
+            {"duration_s", 1.0},
+            {"status", "ok"},
+            {"recipe", model::to_json(rung.recipe)},
+            {"optimizations", rung.applied},
+            {"workload",
+             {{"model", "tiny"},
+              {"parameters", 1},
+              {"batch", 1},
+              {"context", 10},
+              {"accumulation", 1},
+              {"tokens_per_step", 10},
+              {"flops_per_step", 1.0},
+              {"seed", 1},
+              {"data", {{"source", "text"}, {"sha256", ""}, {"tokens", 100}}}}},
+            {"timing",
+             {{"warmup_steps", 1},
+              {"step_ms", {1000.0, ms, ms}},
+              {"loss", {10.0, 9.5, 9.0}},
+              {"page_faults", {9, 1, 1}},
+              {"window_ms", 2 * ms},
+              {"device_ms", nullptr}}},
+            {"summary",
+             {{"median_ms", ms},
+              {"q1_ms", ms},
+              {"q3_ms", ms},
+              {"min_ms", ms},
+              {"max_ms", ms},
+              {"n", 2},
+              {"tokens_per_s", 1.0}}},
+            {"memory", {{"peak_bytes", 1 << 20}, {"peak_source", "test"}}},
+            {"observations", Json::object()},
+            {"proofs", {{{"field", "autocast"}, {"passed", true}, {"expected", "e"}, {"observed", "o"}}}},
+            {"environment", json_of(environment_here())}};
+  }
+  // The study becomes one about batches: its second rung reads a file, its third has all in memory. cached: bytes of
+  // 1000 in the page cache before the first step.
+  void make_about_batches(int64_t cached = 1000) {
+    plan_.rungs[1].recipe.batches = model::Batches::read;
+    for (const PlannedRun& run : plan_.runs) {
+      Json record = good(run, 100.0 / std::pow(2.0, static_cast<double>(run.rung)));
+      const double ms = 10.0 / (1.0 + static_cast<double>(run.rung) + static_cast<double>(run.repeat));
+      record["timing"]["data_ms"] = {500.0, ms, ms};
+      record["data"] = {{"file", "tokens.bin"},
+                        {"file_bytes", 1000},
+                        {"bytes_read", run.rung == 1 ? 68 : 0},
+                        {"reads", run.rung == 1 ? 2 : 0},
+                        {"storage_bytes", nullptr},
+                        {"major_faults", 1},
+                        {"resident_bytes", 100 + 10 * run.repeat},
+                        {"cached_before", cached},
+                        {"cached_after", 500}};
+      if (plan_.workload.cold_cache) record["data"]["cold"] = true;
+      write(run, record);
+    }
+  }
+  const PlannedRun& run_of(size_t rung, int64_t repeat) const {
+    for (const PlannedRun& run : plan_.runs) {
+      if (run.rung == rung && run.repeat == repeat) return run;
+    }
+    throw std::runtime_error("no such run");
+  }
+};
+
+}  // namespace planted

@@ -1,0 +1,55 @@
+#include "text/figures.h"
+
+#include <gtest/gtest.h>
+
+namespace figures_test {
+
+using namespace ablations;
+
+TEST(Figures, RatiosKeepWhatTwoDecimalsWouldHide) {
+  EXPECT_EQ(times(2.613), "2.61\u00d7");
+  EXPECT_EQ(times(1.0), "1.00\u00d7");
+  EXPECT_EQ(times(0.998), "0.998\u00d7");
+  EXPECT_EQ(times(9.999), "10.0\u00d7");
+  EXPECT_EQ(times(1234.5), "1,235\u00d7");
+  EXPECT_EQ(times(0.004), "0.004\u00d7");
+}
+
+TEST(Figures, TimesAndRatesHaveThreeDigits) {
+  EXPECT_EQ(in_ms(1512.4), "1,512 ms");
+  EXPECT_EQ(in_ms(99.96), "100 ms");
+  EXPECT_EQ(in_ms(0.579), "0.579 ms");
+  EXPECT_EQ(in_ms(0.0579), "0.0579 ms");
+  EXPECT_EQ(in_ms(0), "0 ms");
+  EXPECT_EQ(count(16384), "16.4K");
+  EXPECT_EQ(count(999.6), "1.00K");
+  EXPECT_EQ(count(999'600), "1.00M");
+  EXPECT_EQ(count(5.123), "5.12");
+  EXPECT_EQ(count(2e15), "2,000T");
+}
+
+TEST(Figures, ClockTimes) {
+  EXPECT_EQ(clock_time(7.4), "0:07");
+  EXPECT_EQ(clock_time(725), "12:05");
+  EXPECT_EQ(clock_time(3599.6), "1:00:00");
+  EXPECT_EQ(clock_time(100 * 3600 + 125), "100:02:05");
+}
+
+TEST(Figures, IntervalsAndEnergy) {
+  EXPECT_EQ(times_between(2.55, 2.68), "2.55\u00d7 \u2013 2.68\u00d7");
+  EXPECT_EQ(times_between(0.01, 11), "unknown");
+  EXPECT_EQ(energy(2.5), "2.50 J");
+  EXPECT_EQ(energy(0.01234), "12.3 mJ");
+}
+
+TEST(Figures, SharesAndCounts) {
+  EXPECT_EQ(percent(0.031), "3.1 %");
+  EXPECT_EQ(percent(0.97), "97 %");
+  EXPECT_EQ(plain(0.0031), "0.0031");
+  EXPECT_EQ(plain(12345.0), "12,345");
+  EXPECT_EQ(number_of(0, "run"), "0 runs");
+  EXPECT_EQ(number_of(1, "run"), "1 run");
+  EXPECT_EQ(number_of(12345, "timed step"), "12,345 timed steps");
+}
+
+}  // namespace figures_test
