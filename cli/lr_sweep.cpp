@@ -1,6 +1,7 @@
 // `ladder train --lr-sweep`: a short training for each learning rate, and what they show.
 #include "plots/lr_sweep.h"
 
+#include "ablations/techniques/operations.h"
 #include "ablations/training/rate_grid.h"
 #include "ablations/training/rate_verdict.h"
 #include "ablations/training/training.h"
@@ -71,7 +72,7 @@ std::optional<SweptRate> trained_with(const PreparedTraining& prepared, const Tr
   TrainingSettings& settings = training.settings;
   settings.learning_rate = schedule;
   model::Trainer trainer(config_of(prepared.options), settings.recipe, trainer_options(settings),
-                         prepared.data.training);
+                         prepared.data.training, model::step_parts());
   load_first_weights(trainer, training);
   SweptRate rate{.learning_rate = schedule};
   TrainingHooks hooks;

@@ -1,5 +1,6 @@
 // `ladder train`: begins or resumes a training. `ladder tokenize`: its text as a token file.
 #include "ablations/run/reproduce.h"
+#include "ablations/techniques/operations.h"
 #include "ablations/training/training.h"
 #include "ablations/training/training_folder.h"
 #include "ablations/training/training_log.h"
@@ -329,7 +330,8 @@ int train(const TrainFlags& flags) {
           : std::nullopt;
   model::TrainerOptions options = trainer_options(settings, kept.first_step(), ranks);
   options.work = work_of_ranks(training);
-  model::Trainer trainer(config_of(prepared.options), settings.recipe, options, prepared.data.training);
+  model::Trainer trainer(config_of(prepared.options), settings.recipe, options, prepared.data.training,
+                         model::step_parts());
   if (kept.from) {
     load_checkpoint(trainer, kept.latest());
   } else {

@@ -1,5 +1,4 @@
-// Causal attention in two forms: with its T x T matrix in memory, and through scaled_dot_product_attention. SdpaScope
-// (precision.h) decides which implementation the latter uses.
+// Causal attention with its T x T matrix in memory.
 #include "model/ops.h"
 
 #include <cmath>
@@ -19,12 +18,6 @@ decltype(Ops::attention) manual_attention() {
     const Tensor scores = at::matmul(q, k.transpose(-2, -1)) * scale;  // (B, NH, T, keys)
     const Tensor causal = scores.masked_fill(future, -std::numeric_limits<float>::infinity());
     return at::matmul(at::softmax(causal, -1), v);
-  };
-}
-
-decltype(Ops::attention) sdpa_attention() {
-  return [](const Tensor& q, const Tensor& k, const Tensor& v) {
-    return at::scaled_dot_product_attention(q, k, v, /*attn_mask=*/{}, /*dropout_p=*/0.0, /*is_causal=*/true);
   };
 }
 

@@ -1,7 +1,5 @@
 #include "model/gradients.h"
 
-#include "ablations/techniques/products/products.h"
-
 #include <stdexcept>
 #include <utility>
 
@@ -34,24 +32,15 @@ Gradients::Place place_for(Gradients* gradients, const Tensor& weight) {
   return {.buffer = at::empty(weight.sizes(), weight.options().requires_grad(false).dtype(at::kFloat))};
 }
 
+void put(const Gradients::Place& place, const Tensor& gradient) {
+  Tensor buffer = place.buffer;
+  place.accumulate ? buffer.add_(gradient) : buffer.copy_(gradient);
+}
+
 Tensor deliver(Gradients* gradients, const Tensor& weight, const Tensor& gradient) {
   if (gradients == nullptr) return gradient;
-  const Gradients::Place place = gradients->place_of(weight);
-  place.accumulate ? place.buffer.add_(gradient) : place.buffer.copy_(gradient);
+  put(gradients->place_of(weight), gradient);
   return {};
-}
-
-Tensor deliver_product(Products kind, Gradients* gradients, const Tensor& weight, const Tensor& a, const Tensor& b) {
-  if (gradients == nullptr) return product(kind, a, b);
-  const Gradients::Place place = gradients->place_of(weight);
-  product_into(kind, place.buffer, a, b, place.accumulate);
-  return {};
-}
-
-int64_t handle_of(Gradients* gradients) { return reinterpret_cast<int64_t>(gradients); }
-
-Gradients* gradients_of(int64_t handle) {
-  return reinterpret_cast<Gradients*>(handle);  // NOLINT(performance-no-int-to-ptr): handle_of's
 }
 
 std::string master_weights_obstacle(const Recipe& recipe) {

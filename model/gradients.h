@@ -7,7 +7,9 @@
 #include "model/recipe.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/ivalue.h>
 
+#include <cstdint>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -41,16 +43,21 @@ class Gradients {
 // null.
 Gradients::Place place_for(Gradients* gradients, const at::Tensor& weight);
 
+// Writes the gradient there, or adds it.
+void put(const Gradients::Place& place, const at::Tensor& gradient);
+
 // What a backward pass returns for a weight whose gradient it has made. That is the gradient itself where `gradients`
 // is null. Else it is written or added to the weight's buffer, and undefined is returned.
 at::Tensor deliver(Gradients* gradients, const at::Tensor& weight, const at::Tensor& gradient);
-// The same of a gradient that is a product, a b. It is made in its place where the types allow it.
-at::Tensor deliver_product(Products kind, Gradients* gradients, const at::Tensor& weight, const at::Tensor& a,
-                           const at::Tensor& b);
-
 // For an autograd context's saved_data, which holds numbers and no pointers.
-int64_t handle_of(Gradients* gradients);
-Gradients* gradients_of(int64_t handle);
+template <class T>
+int64_t handle_of(T* pointer) {
+  return reinterpret_cast<int64_t>(pointer);
+}
+template <class T>
+T* from_handle(const c10::IValue& handle) {
+  return reinterpret_cast<T*>(handle.toInt());  // NOLINT(performance-no-int-to-ptr): handle_of's
+}
 
 // Why no step under the recipe can have master weights; empty: it can.
 std::string master_weights_obstacle(const Recipe& recipe);

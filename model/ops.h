@@ -1,19 +1,17 @@
-// The operations GPT-2 is made of, as a table that a recipe fills: gpt2.cpp calls through it and never asks which
-// implementation it got. B batch, T context, C channels, NH heads, HS = C / NH, V rows of the embedding.
+// The operations GPT-2 is made of, as a table: gpt2.cpp calls through it and never asks which implementation it got.
+// Here is the reference; ablations/techniques/operations.h replaces what a recipe says. B batch, T context, C channels,
+// NH heads, HS = C / NH, V rows of the embedding.
 //
 // The table is cut twice. The model calls the large operations, between which nothing can be fused without changing the
 // model: add_norm, self_attention, mlp, head_loss. The reference makes each of them of small ones, ATen's. A fused
 // implementation replaces a large one and calls none of the small.
 #pragma once
 
-#include "model/recipe.h"
-
 #include <ATen/ATen.h>
 
 #include <array>
 #include <functional>
 #include <string_view>
-#include <vector>
 
 namespace model {
 
@@ -21,9 +19,6 @@ namespace model {
 struct Affine {
   at::Tensor weight, bias;
 };
-
-class Gradients;
-struct TimedProduct;
 
 struct Ops {
   using Tensor = at::Tensor;
@@ -82,49 +77,11 @@ struct Ops {
 // Plain ATen operations only. Query, key and value are one product; attention has its T x T matrix in memory.
 Ops reference_ops();
 
-// The reference table with the operations that the recipe replaces. With `gradients`, which must outlive the table,
-// those of a training step write the weights' gradients there (gradients.h).
-Ops ops_for(const Recipe& recipe, Gradients* gradients = nullptr);
-
-// embedding.cpp. An EmbeddingGradient writes or adds what dx (B, T, C), contiguous, gives the two weights where
-// `gradients` has places for them. embed_into() is `embed` with a backward pass that calls it.
-using EmbeddingGradient = void(Gradients& gradients, const at::Tensor& dx, const at::Tensor& tokens,
-                               const at::Tensor& wte, const at::Tensor& wpe);
-EmbeddingGradient embedding_gradient;  // on a CPU
-decltype(Ops::embed) embed_into(Gradients& gradients, EmbeddingGradient* write, const decltype(Ops::embed)& embed);
-
-// attention.cpp. In the first queries may be fewer than keys: they are the last ones. It keeps its mask
-// from call to call.
+// attention.cpp: with its T x T matrix in memory. There may be fewer queries than keys: the queries are the last ones.
+// It keeps its mask from call to call.
 decltype(Ops::attention) manual_attention();
-decltype(Ops::attention) sdpa_attention();
 
-// cross_entropy.cpp. The same loss and, but for the rounding of the targets' entries, the same gradient, with one
-// matrix (B * T, V) from the forward pass to the end of the backward pass. Its backward pass can be made only once.
-decltype(Ops::cross_entropy) in_place_cross_entropy();
-
-// products.cpp. Packed products: on a CPU, of float32, and of bfloat16 where has_packed_bf16().
-decltype(Ops::linear) own_linear(Products products, Gradients* gradients);
-decltype(Ops::head) packed_head();
-
-// packed_attention.cpp: on a CPU in float32 and bfloat16, on a GPU in bfloat16 and float16.
-decltype(Ops::self_attention) packed_self_attention();
-
-// fused_norm.cpp, fused_mlp.cpp, fused_loss.cpp: on a CPU, in float32 and bfloat16.
-decltype(Ops::add_norm) fused_add_norm(Gradients* gradients);
-decltype(Ops::mlp) fused_mlp(Products products, Gradients* gradients);
-// Its backward pass can be made only once.
-decltype(Ops::head_loss) fused_head_loss(Products products, Gradients* gradients);
-
-// The same by our own CUDA kernels: cuda/add_norm.cpp, cuda/mlp.cpp, cuda/head_loss.cpp, cuda/linear.cpp,
-// cuda/embedding.cpp. Only where the program has them.
-bool has_cuda_kernels();
-std::vector<TimedProduct> cuda_timed_products();
-decltype(Ops::add_norm) cuda_add_norm(Gradients* gradients = nullptr);
-decltype(Ops::mlp) cuda_mlp(Gradients* gradients = nullptr);
-// Logits of no more than `chunk_bytes` exist at once. Its backward pass can be made only once. With `gradients` the
-// loss must be multiplied by their loss_factor(), which is not checked: that would be a wait for the device.
-decltype(Ops::head_loss) cuda_head_loss(int64_t chunk_bytes, Gradients* gradients = nullptr);
-decltype(Ops::linear) cuda_linear(Gradients* gradients);
-EmbeddingGradient cuda_embedding_gradient;
+// qkv of one product: `linear`, whose result is cut into three.
+decltype(Ops::qkv) qkv_in_one_product(const decltype(Ops::linear)& linear);
 
 }  // namespace model

@@ -1,7 +1,5 @@
 #include "model/optimizer.h"
 
-#include "ablations/techniques/weights/cuda.h"
-
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
@@ -13,22 +11,16 @@ namespace model {
 
 using at::Tensor;
 
-namespace {
-
-constexpr bool built_with_cuda_kernels = LADDER_CUDA_KERNELS;  // 0 or 1
-
-std::shared_ptr<const CudaMasterAdamW> cuda_master_adamw([[maybe_unused]] const std::vector<MasterWeight>& weights) {
-  if constexpr (built_with_cuda_kernels) {
-    return std::make_shared<CudaMasterAdamW>(weights);
-  } else {
-    throw std::invalid_argument("master weights on a GPU need a program that was built with its CUDA kernels");
-  }
+AdamWFactors adamw_factors(double learning_rate, int64_t count) {
+  const auto power = static_cast<double>(count);
+  return {.learning_rate = learning_rate,
+          .step_size = learning_rate / (1.0 - std::pow(AdamW::beta1, power)),
+          .root_correction = std::sqrt(1.0 - std::pow(AdamW::beta2, power))};
 }
 
-}  // namespace
-
-AdamW::AdamW(const std::vector<Parameter>& parameters, Optimizer kind, Weights weights, const AdamWOptions& options)
-    : kind_(kind), weights_(weights), max_norm_(options.max_norm), step_count_(options.first_step) {
+AdamW::AdamW(const std::vector<Parameter>& parameters, Optimizer kind, const AdamWOptions& options,
+             MakeMasterUpdate* master)
+    : kind_(kind), max_norm_(options.max_norm), step_count_(options.first_step) {
   const at::TensorOptions on_device = parameters.front().tensor.options().requires_grad(false).dtype(at::kFloat);
   step_tensor_ = at::zeros({}, on_device);
   groups_.resize(2);
@@ -43,7 +35,7 @@ AdamW::AdamW(const std::vector<Parameter>& parameters, Optimizer kind, Weights w
     group.second_moments.push_back(at::zeros_like(parameter.tensor, on_device));
     group.steps.push_back(step_tensor_);
   }
-  if (weights != Weights::master || !step_tensor_.is_cuda()) return;
+  if (master == nullptr) return;
   std::vector<MasterWeight> all;
   for (const Group& group : groups_) {
     for (size_t i = 0; i < group.parameters.size(); ++i) {
@@ -55,7 +47,7 @@ AdamW::AdamW(const std::vector<Parameter>& parameters, Optimizer kind, Weights w
                      .weight_decay = group.weight_decay});
     }
   }
-  on_cuda_ = cuda_master_adamw(all);
+  master_ = master(std::move(all));
 }
 
 std::vector<Tensor> AdamW::Group::gradients() const {
@@ -85,12 +77,8 @@ Tensor AdamW::learning_rate_on_device() const {
 }
 
 Clip AdamW::clip() const {
-  if constexpr (built_with_cuda_kernels) {
-    if (on_cuda_) return on_cuda_->clip(max_norm_);
-  }
-  const Tensor norm = weights_ == Weights::master
-                          ? master_norm()
-                          : at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients(), 2)), 2);
+  if (master_) return master_->clip(max_norm_);
+  const Tensor norm = at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients(), 2)), 2);
   return {norm, (norm + 1e-6).reciprocal_().mul_(max_norm_).clamp_max_(1.0)};
 }
 
@@ -102,15 +90,13 @@ void AdamW::step(const Tensor& clip_coefficient, const std::optional<Tensor>& fo
     throw std::logic_error(
         "AdamW::step: the learning rate was a number of the host's in one step and a tensor of the device's in "
         "another");
-  if (weights_ == Weights::master && (found_inf || (!from_host && !on_cuda_)))
-    throw std::logic_error(
-        "AdamW::step: master weights skip no step, and on a CPU take the learning rate as a number of the host's");
+  if (master_ && found_inf) throw std::logic_error("AdamW::step: master weights skip no step");
   from_host_ = from_host;
   ++step_count_;
-  if (weights_ == Weights::master && !on_cuda_) return step_master(clip_coefficient);
-  if (kind_ == Optimizer::fused || !from_host) step_tensor_.add_(1);
-  if (on_cuda_) {
-    if constexpr (built_with_cuda_kernels) on_cuda_->step(learning_rate_on_device(), step_tensor_, clip_coefficient);
+  // Master weights on a CPU count on the host.
+  if (master_ ? step_tensor_.is_cuda() : kind_ == Optimizer::fused || !from_host) step_tensor_.add_(1);
+  if (master_) {
+    master_->step({learning_rate_, step_count_, step_tensor_}, clip_coefficient);
   } else if (kind_ == Optimizer::fused) {
     step_fused(clip_coefficient.reciprocal(), found_inf);
   } else {
@@ -121,7 +107,7 @@ void AdamW::step(const Tensor& clip_coefficient, const std::optional<Tensor>& fo
       for (const Tensor& gradient : clipped) gradient.masked_fill_(overflowed, 0);
     }
     if (from_host) {
-      const HostFactors factors = host_factors(std::get<double>(learning_rate_));
+      const AdamWFactors factors = adamw_factors(std::get<double>(learning_rate_), step_count_);
       for (const Group& group : groups_) {
         kind_ == Optimizer::loop ? step_loop(group, factors) : step_foreach(group, factors);
       }
@@ -134,14 +120,6 @@ void AdamW::step(const Tensor& clip_coefficient, const std::optional<Tensor>& fo
   }
   if (found_inf) step_tensor_.sub_(found_inf->squeeze());
   if (std::holds_alternative<Tensor>(learning_rate_)) learning_rate_ = {};  // do not keep the graph's memory any longer
-}
-
-AdamW::HostFactors AdamW::host_factors(double learning_rate) const {
-  // 1-based step count, so that the first correction is 1 - beta.
-  const auto count = static_cast<double>(step_count_);
-  return {.learning_rate = learning_rate,
-          .step_size = learning_rate / (1.0 - std::pow(beta1, count)),
-          .root_correction = std::sqrt(1.0 - std::pow(beta2, count))};
 }
 
 AdamW::DeviceFactors AdamW::device_factors(const std::optional<Tensor>& found_inf) const {
@@ -161,7 +139,7 @@ AdamW::DeviceFactors AdamW::device_factors(const std::optional<Tensor>& found_in
   return factors;
 }
 
-void AdamW::step_loop(const Group& group, const HostFactors& factors) const {
+void AdamW::step_loop(const Group& group, const AdamWFactors& factors) const {
   for (size_t i = 0; i < group.parameters.size(); ++i) {
     const Tensor& p = group.parameters[i];
     const Tensor& m = group.first_moments[i];
@@ -194,7 +172,7 @@ void AdamW::step_loop(const Group& group, const DeviceFactors& factors) const {
   }
 }
 
-void AdamW::step_foreach(const Group& group, const HostFactors& factors) const {
+void AdamW::step_foreach(const Group& group, const AdamWFactors& factors) const {
   const std::vector<Tensor> gradients = group.gradients();
   at::_foreach_lerp_(group.first_moments, gradients, 1.0 - beta1);
   at::_foreach_mul_(group.second_moments, beta2);
@@ -266,7 +244,7 @@ std::map<std::string, Tensor> AdamW::state() const {
 }
 
 void AdamW::drop_gradients() {
-  if (weights_ == Weights::master) return;
+  if (master_) return;
   for (Group& group : groups_) {
     for (Tensor& parameter : group.parameters) parameter.mutable_grad() = Tensor();
   }

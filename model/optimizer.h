@@ -1,5 +1,5 @@
-// AdamW (Loshchilov and Hutter 2019, as torch.optim.AdamW computes it) in three forms and, for master weights, a
-// fourth, and the clipping of the gradient's norm.
+// AdamW (Loshchilov and Hutter 2019, as torch.optim.AdamW computes it) in three forms, and the clipping of the
+// gradient's norm. The update of master weights is its caller's.
 //
 // Nothing here waits for the device. When the step is captured in a graph, learning rate and step count live on the
 // device, because numbers from the host would be frozen into the graph.
@@ -20,8 +20,6 @@
 
 namespace model {
 
-class CudaMasterAdamW;
-
 struct AdamWOptions {
   double weight_decay = 0.1;  // on tensors with two or more dimensions only
   double max_norm = 1.0;      // of all gradients together; infinity: they are never clipped
@@ -34,13 +32,44 @@ struct Clip {
   at::Tensor coefficient;  // min(1, max_norm / (norm + 1e-6)), NaN where the norm is
 };
 
+// p <- (1 - learning_rate decay) p - step_size m / (sqrt(v) / root_correction + eps), numbers of the host.
+struct AdamWFactors {
+  double learning_rate, step_size, root_correction;
+};
+// `count`: of steps, this one counted.
+AdamWFactors adamw_factors(double learning_rate, int64_t count);
+
+struct MasterWeight {
+  at::Tensor weight;                                 // float32, or bf16 beside a remainder
+  at::Tensor remainder;                              // int16; undefined of a float32 weight
+  at::Tensor gradient, first_moment, second_moment;  // float32
+  double weight_decay;
+};
+
+// Clipping and AdamW in one pass over all master weights, which stay where they are.
+class MasterUpdate {
+ public:
+  virtual ~MasterUpdate() = default;
+  // AdamW::clip's
+  [[nodiscard]] virtual Clip clip(double max_norm) const = 0;
+
+  struct Step {
+    std::variant<std::monostate, double, at::Tensor> learning_rate;  // a tensor: 0-dim float32 on the device
+    int64_t count;                                                   // of steps, this one counted
+    at::Tensor count_on_device;                                      // 0-dim float32
+  };
+  virtual void step(const Step& step, const at::Tensor& clip_coefficient) const = 0;
+};
+using MakeMasterUpdate = std::unique_ptr<const MasterUpdate>(std::vector<MasterWeight> weights);
+
 class AdamW {
  public:
   static constexpr double beta1 = 0.9, beta2 = 0.95, eps = 1e-8;
 
-  // Master weights need the fused kind, and have their gradients (gradients.h).
-  AdamW(const std::vector<Parameter>& parameters, Optimizer kind, Weights weights = Weights::separate,
-        const AdamWOptions& options = {});
+  // With `master`, which makes their update, the parameters are master weights. They need the fused kind, and have
+  // their gradients (gradients.h).
+  AdamW(const std::vector<Parameter>& parameters, Optimizer kind, const AdamWOptions& options = {},
+        MakeMasterUpdate* master = nullptr);
 
   // A captured step takes it from a tensor of one element on the device, which is valid for one step. An optimizer must
   // take it always from the host or always from the device.
@@ -56,8 +85,7 @@ class AdamW {
 
   // Multiplies the gradients by the coefficient and updates. The fused kind does both in one pass; the others write the
   // clipped gradients first. A found_inf of 1 (one element on the device) skips the update there: the host does not
-  // learn of it, and weights, moments and step count stay unchanged. Master weights skip no step, and on a CPU take the
-  // learning rate from the host.
+  // learn of it, and weights, moments and step count stay unchanged. Master weights skip no step.
   void step(const at::Tensor& clip_coefficient, const std::optional<at::Tensor>& found_inf = {});
 
   // Those of master weights stay.
@@ -79,41 +107,32 @@ class AdamW {
     [[nodiscard]] std::vector<at::Tensor> gradients() const;
   };
 
-  // p <- (1 - learning_rate decay) p - step_size m / (sqrt(v) / root_correction + eps), numbers of the host.
-  struct HostFactors {
-    double learning_rate, step_size, root_correction;
-  };
-  // The same as 0-dim tensors: p <- (1 - learning_rate decay) p + negative_step_size m / (sqrt(v) + eps). Numerator and
-  // denominator are multiplied by root_correction, so that this takes no more operations, and a learning rate of 0
+  // AdamWFactors as 0-dim tensors: p <- (1 - learning_rate decay) p + negative_step_size m / (sqrt(v) + eps). Numerator
+  // and denominator are multiplied by root_correction, so that this takes no more operations, and a learning rate of 0
   // divides nothing.
   struct DeviceFactors {
     at::Tensor learning_rate, negative_step_size, eps;
     at::Tensor beta1, beta2;  // 1 in a step that is skipped; undefined where none can be
     [[nodiscard]] bool may_be_skipped() const { return beta1.defined(); }
   };
-  [[nodiscard]] HostFactors host_factors(double learning_rate) const;
   [[nodiscard]] DeviceFactors device_factors(const std::optional<at::Tensor>& found_inf) const;
   [[nodiscard]] std::vector<at::Tensor> gradients() const;
 
-  void step_loop(const Group& group, const HostFactors& factors) const;
+  void step_loop(const Group& group, const AdamWFactors& factors) const;
   void step_loop(const Group& group, const DeviceFactors& factors) const;
-  void step_foreach(const Group& group, const HostFactors& factors) const;
+  void step_foreach(const Group& group, const AdamWFactors& factors) const;
   void step_foreach(const Group& group, const DeviceFactors& factors) const;
   void step_fused(const at::Tensor& inverse_clip, const std::optional<at::Tensor>& found_inf);
   [[nodiscard]] at::Tensor learning_rate_on_device() const;
-  // Of master weights on a CPU (master_adamw.cpp): a pass over all gradients, and a pass over everything.
-  [[nodiscard]] at::Tensor master_norm() const;
-  void step_master(const at::Tensor& clip_coefficient) const;
 
   Optimizer kind_;
-  Weights weights_;
   double max_norm_;
   std::vector<Group> groups_;                                       // decayed, not decayed
   std::variant<std::monostate, double, at::Tensor> learning_rate_;  // a tensor: 0-dim float32 on the device
   std::optional<bool> from_host_;                                   // what factors are made of, from the first step on
   int64_t step_count_;
-  at::Tensor step_tensor_;                          // 0-dim float32 on the parameters' device
-  std::shared_ptr<const CudaMasterAdamW> on_cuda_;  // of master weights on a GPU; else null
+  at::Tensor step_tensor_;                      // 0-dim float32 on the parameters' device
+  std::unique_ptr<const MasterUpdate> master_;  // of master weights; else null
 };
 
 }  // namespace model

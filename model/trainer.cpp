@@ -75,7 +75,8 @@ GPT2 model_of(const Config& config, const Recipe& recipe, uint64_t seed, at::Dev
 
 }  // namespace
 
-Trainer::Trainer(const Config& config, const Recipe& recipe, const TrainerOptions& options, const TokenStream& tokens)
+Trainer::Trainer(const Config& config, const Recipe& recipe, const TrainerOptions& options, const TokenStream& tokens,
+                 const StepParts& parts)
     : recipe_(recipe),
       options_(checked(options, config, recipe)),
       device_(device_of(recipe)),
@@ -85,10 +86,10 @@ Trainer::Trainer(const Config& config, const Recipe& recipe, const TrainerOption
       determinism_(recipe.deterministic),
       model_(model_of(config, recipe, options.seed, device_)),
       gradients_(recipe.weights == Weights::master ? std::make_unique<Gradients>(model_.parameters()) : nullptr),
-      ops_(ops_for(recipe, gradients_.get())),
-      optimizer_(
-          model_.parameters(), recipe.optimizer, recipe.weights,
-          {.weight_decay = options.weight_decay, .max_norm = options.max_norm, .first_step = options.first_step}),
+      ops_(parts.ops(recipe, gradients_.get())),
+      optimizer_(model_.parameters(), recipe.optimizer,
+                 {.weight_decay = options.weight_decay, .max_norm = options.max_norm, .first_step = options.first_step},
+                 recipe.weights == Weights::master ? parts.update : nullptr),
       inputs_(tokens, options.B, options.T, options.accumulation, options.max_steps - options.first_step, options.seed,
               device_, recipe.batches, options.first_step, share()),
       executor_(make_executor(

@@ -55,12 +55,20 @@ struct StepValues {
   double clip = 1;  // what the gradients were multiplied by
 };
 
+// What the recipe replaces in a step; the caller knows how (ablations/techniques/operations.h).
+struct StepParts {
+  // With `gradients` the operations write the weights' gradients there.
+  Ops (*ops)(const Recipe& recipe, Gradients* gradients);
+  MakeMasterUpdate* update;  // of master weights
+};
+
 class Trainer {
  public:
   // The token stream must outlive the trainer. Throws std::invalid_argument for sizes out of range or a recipe that
   // contradicts itself, c10::Error if the device refuses. Of data parallel ranks it returns when all are there, and
   // throws as DataParallel does.
-  Trainer(const Config& config, const Recipe& recipe, const TrainerOptions& options, const TokenStream& tokens);
+  Trainer(const Config& config, const Recipe& recipe, const TrainerOptions& options, const TokenStream& tokens,
+          const StepParts& parts);
 
   // One update. Throws std::out_of_range after max_steps, LostRank. All ranks take it together, the first one after all
   // have copied rank 0's weights and state.

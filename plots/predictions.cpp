@@ -3,8 +3,8 @@
 #include "ablations/profile/rates.h"
 #include "ablations/profile/roofline.h"
 #include "ablations/run/setting.h"
+#include "ablations/techniques/costs.h"
 #include "model/config.h"
-#include "model/costs.h"
 
 #include <algorithm>
 #include <map>

@@ -148,7 +148,7 @@ struct DataUse {
   }
 };
 
-// The least that a step of the recipe takes, counted from shapes (model/costs.h).
+// The least that a step of the recipe takes, counted from shapes (ablations/techniques/costs.h).
 struct LeastWork {
   double flops = 0, bytes = 0;
 

@@ -1,7 +1,7 @@
 #include "ablations/micro/costs.h"
 
+#include "ablations/techniques/costs.h"
 #include "model/config.h"
-#include "model/costs.h"
 
 #include <algorithm>
 #include <map>

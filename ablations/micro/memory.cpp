@@ -1,6 +1,7 @@
 // What attention's forward pass leaves in memory for the backward pass, by T: written out it keeps matrices of T x T
 // numbers, flash attention keeps none. One sequence, the heads of GPT-2 124M; float32 on a CPU, bfloat16 on a GPU.
 #include "ablations/micro/suite.h"
+#include "ablations/techniques/operations.h"
 #include "harness/observe/memory_log.h"
 #include "model/config.h"
 #include "model/ops.h"
@@ -24,7 +25,7 @@ void measure_attention(benchmark::State& state, Device device, Attention attenti
   };
   const at::Tensor q = heads(), k = heads(), v = heads();
   const SdpaScope sdpa(attention);
-  const auto attend = attention == Attention::manual ? manual_attention() : sdpa_attention();
+  const auto attend = model::ops_for({.attention = attention}).attention;
   at::Tensor output = attend(q, k, v);  // the mask is made at the first call, and stays
   output.reset();
   {

@@ -1,6 +1,8 @@
 // Every operation of the model, forward and backward, under each precision that its device has, as a step calls it:
 // ATen's, and beside it what can take its place here. Backward computes the gradients but does not add them to existing
 // ones, as in a step that begins without gradients.
+#include "ablations/techniques/operations.h"
+
 #include "ablations/micro/costs.h"
 #include "ablations/micro/suite.h"
 #include "ablations/profile/step_calls.h"

@@ -1,6 +1,7 @@
 // The costs of a step besides computing: its batch, the measuring, and an NVTX range without a tool. The last two are
 // also shown as a share of a training step with every optimization on, where they weigh most.
 #include "ablations/micro/suite.h"
+#include "ablations/techniques/operations.h"
 #include "harness/clock/clock.h"
 #include "harness/observe/labels.h"
 #include "model/data.h"
@@ -46,7 +47,7 @@ Step training_step(Device device, Sizes sizes) {
                       .attention = Attention::flash,
                       .vocabulary_rows = 50304,
                       .optimizer = Optimizer::fused};
-  Trainer trainer(config, recipe, {.B = sizes.B, .T = sizes.T, .max_steps = 4}, some_tokens());
+  Trainer trainer(config, recipe, {.B = sizes.B, .T = sizes.T, .max_steps = 4}, some_tokens(), step_parts());
   int64_t ranges = 0;
   trainer.on_phase = [&](std::string_view) { ++ranges; };
   trainer.ops().on_part = [&](int64_t, std::string_view) { ++ranges; };

@@ -1,13 +1,14 @@
 #include "ablations/micro/products.h"
 
 #include "ablations/micro/timed_matmul.h"
+#include "ablations/techniques/costs.h"
 #include "ablations/techniques/cpu/fused.h"
+#include "ablations/techniques/cross_entropy/chunks.h"
 #include "files/files.h"
 #include "harness/machine/environment.h"
 #include "harness/process/locks.h"
 #include "harness/process/unfit.h"
 #include "model/config.h"
-#include "model/costs.h"
 #include "results/environment.h"
 
 #include <CLI/CLI.hpp>
@@ -291,8 +292,8 @@ class Measurement {
 // As head_loss divides its rows on a GPU, but a multiple of 128, which fp8 needs.
 int64_t rows_of_a_chunk(int64_t N) {
   const int64_t row_bytes = 2 * padded_vocabulary;
-  const int64_t chunks = std::max<int64_t>(1, (N * row_bytes - 1) / model::cuda_head_loss_chunk_bytes + 1);
-  return std::min(N, ((N + chunks - 1) / chunks + 127) / 128 * 128);
+  const int64_t rows = model::head_loss_rows(N, row_bytes, model::head_loss_chunk_bytes(/*on_cuda=*/true));
+  return std::min(N, (rows + 127) / 128 * 128);
 }
 
 }  // namespace

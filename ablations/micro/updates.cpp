@@ -1,6 +1,7 @@
 // AdamW in its three kinds and of master weights, and the clipping coefficient, over all parameters of GPT-2 124M.
 #include "ablations/micro/suite.h"
 #include "ablations/techniques/fused.h"
+#include "ablations/techniques/weights/master_adamw.h"
 #include "harness/machine/environment.h"
 #include "model/gpt2.h"
 #include "model/optimizer.h"
@@ -68,7 +69,8 @@ void add_updates(Suite& suite) {
       if (kind.weights == model::Weights::master && !is_possible) continue;
       suite.add(kind.name, device, [weights, device, kind](benchmark::State& state) {
         const std::vector<Parameter>& parameters = weights->on(device);
-        AdamW optimizer(parameters, kind.optimizer, kind.weights);
+        AdamW optimizer(parameters, kind.optimizer, {},
+                        kind.weights == model::Weights::master ? model::master_adamw : nullptr);
         optimizer.set_learning_rate(1e-4);
         const at::Tensor coefficient = at::ones({}, parameters.front().tensor.options().requires_grad(false));
         time_calls(state, device, nothing, [&] { optimizer.step(coefficient); });

@@ -3,11 +3,11 @@
 #include "ablations/profile/mfu.h"
 #include "ablations/profile/rates.h"
 #include "ablations/run/options.h"
+#include "ablations/techniques/costs.h"
+#include "ablations/techniques/step_memory.h"
 #include "harness/machine/environment.h"
 #include "harness/machine/peaks.h"
 #include "harness/machine/system_memory.h"
-#include "model/costs.h"
-#include "model/step_memory.h"
 #include "text/text.h"
 
 #include <ATen/Parallel.h>

@@ -1,10 +1,10 @@
-// Whether a step fits into a device's memory, before it runs: its parts (model/step_memory.h), and the largest batch
-// that fits.
+// Whether a step fits into a device's memory, before it runs: its parts (ablations/techniques/step_memory.h), and the
+// largest batch that fits.
 #pragma once
 
 #include "ablations/run/options.h"
+#include "ablations/techniques/step_memory.h"
 #include "files/json_file.h"
-#include "model/step_memory.h"
 
 #include <cstdint>
 #include <optional>

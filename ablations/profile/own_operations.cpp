@@ -2,7 +2,8 @@
 
 #include "ablations/profile/rates.h"
 #include "ablations/profile/step_calls.h"
-#include "model/costs.h"
+#include "ablations/techniques/costs.h"
+#include "ablations/techniques/operations.h"
 #include "model/precision.h"
 #include "text/text.h"
 

@@ -1,12 +1,12 @@
 #include "ablations/profile/rates.h"
 
 #include "ablations/profile/mfu.h"
+#include "ablations/techniques/costs.h"
 #include "ablations/techniques/products/products.h"
 #include "harness/clock/clock.h"
 #include "harness/machine/environment.h"
 #include "harness/machine/peaks.h"
 #include "harness/stats/stats.h"
-#include "model/costs.h"
 #include "model/precision.h"
 #include "text/figures.h"
 #include "text/text.h"

@@ -1,13 +1,13 @@
 // How far each part of a step is from what the device allows: measured time over the time at the limit, which is the
 // larger of its FLOPs over the matrix rate and its least bytes over the memory's rate (Williams, Waterman and Patterson
-// 2009, "Roofline"). Both counts are model/costs.h's.
+// 2009, "Roofline"). Both counts are ablations/techniques/costs.h's.
 //
 // A distance below 1 is possible: what the part before wrote may still be in the cache, and then it is not read from
 // memory.
 #pragma once
 
 #include "ablations/profile/rates.h"
-#include "model/costs.h"
+#include "ablations/techniques/costs.h"
 #include "results/roofline.h"
 #include "results/trace.h"
 

@@ -1,5 +1,6 @@
 #include "ablations/profile/step_calls.h"
 
+#include "ablations/techniques/operations.h"
 #include "model/gpt2.h"
 #include "model/precision.h"
 

@@ -1,10 +1,10 @@
 #include "ablations/run/options.h"
 
+#include "ablations/techniques/costs.h"
 #include "ablations/techniques/techniques.h"
 #include "files/resources.h"
 #include "harness/clock/clock.h"
 #include "harness/machine/environment.h"
-#include "model/costs.h"
 #include "model/execution.h"
 #include "model/host_memory.h"
 #include "model/ranks.h"

@@ -1,5 +1,6 @@
 #include "ablations/run/workload.h"
 
+#include "ablations/techniques/operations.h"
 #include "harness/machine/system_memory.h"
 #include "model/ranks.h"
 
@@ -42,7 +43,7 @@ Gpt2Workload::Gpt2Workload(const RunOptions& options, int64_t steps)
                 .seed = options.seed,
                 .ranks = options.ranks ? model::ranks_of_environment() : model::Ranks{},
                 .work = {"text " + tokens_.sha256, fmt::format("warm-up {}", options.warmup_steps)}},
-               tokens_),
+               tokens_, model::step_parts()),
       data_clock_("data", static_cast<size_t>(steps)) {
   label(harness::nvtx_tool_attached());
 }

@@ -1,6 +1,6 @@
 #include "ablations/techniques/fused.h"
 
-#include "model/ops.h"
+#include "ablations/techniques/cuda/built.h"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@ using namespace model;
 std::string fused_obstacle(const Recipe& recipe, const harness::Machine& machine) {
   if (recipe.device == Device::cuda) {
     constexpr int least = 80;  // what cmake/CudaKernels.cmake compiles for
-    if (!has_cuda_kernels()) {
+    if (!has_cuda_kernels) {
       return "this program was built without its CUDA kernels; configure with -DLADDER_CUDA_KERNELS=ON";
     }
     if (machine.gpu && machine.gpu->compute_capability < least) {

@@ -1,6 +1,7 @@
 // Two runs of a deterministic recipe have the same losses to the bit, under every attention of the device that has a
 // deterministic backward pass, step by step and replayed.
 #include "ablations/run/observe.h"
+#include "ablations/techniques/operations.h"
 #include "ablations/techniques/techniques.h"
 #include "tests/cuda/device.h"
 
@@ -82,7 +83,8 @@ TEST(Deterministic, ReplayedStepsAreTheEagerOnesToTheBit) {
 TEST(Deterministic, IsProvenWithoutAWait) {
   for (const Recipe& recipe : recipes()) {
     SCOPED_TRACE(to_json(recipe).dump());
-    Trainer trainer(small(), recipe, {.B = batch(), .T = context(), .max_steps = 6 + observed_steps}, text());
+    Trainer trainer(small(), recipe, {.B = batch(), .T = context(), .max_steps = 6 + observed_steps}, text(),
+                    step_parts());
     for (int i = 0; i < 6; ++i) trainer.step();
     const RunFacts facts{.observations = observe(trainer).observations,
                          .page_faults_per_step = 0,

@@ -2,6 +2,7 @@
 // that they can pass and, with a planted bug, that they can fail, before a GPU is at hand.
 #pragma once
 
+#include "ablations/techniques/operations.h"
 #include "harness/machine/environment.h"
 #include "model/precision.h"
 #include "model/trainer.h"
@@ -58,7 +59,7 @@ inline const model::TokenStream& text() {
 
 inline std::vector<double> losses(const model::Config& config, const model::Recipe& recipe,
                                   const model::TrainerOptions& options) {
-  model::Trainer trainer(config, recipe, options, text());
+  model::Trainer trainer(config, recipe, options, text(), model::step_parts());
   for (int64_t step = 0; step < options.max_steps; ++step) trainer.step();
   return trainer.losses();
 }

@@ -4,6 +4,7 @@
 #include "ablations/techniques/cross_entropy/scale.h"
 #include "ablations/techniques/cuda/call.h"
 #include "ablations/techniques/mlp/gelu.h"
+#include "ablations/techniques/operations.h"
 #include "ablations/techniques/products/blas.h"
 #include "ablations/techniques/products/column_sum.h"
 #include "ablations/techniques/products/products.h"

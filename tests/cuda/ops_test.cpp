@@ -2,6 +2,7 @@
 // difference; under float32, TF32 and both autocast types, as a step calls it.
 #include "model/ops.h"
 
+#include "ablations/techniques/operations.h"
 #include "tests/cuda/device.h"
 
 #include <ATen/CPUGeneratorImpl.h>

@@ -1,6 +1,7 @@
 // The fused operations against the reference's in float64: values and gradients, over sizes that are multiples of
 // nothing, in float32 and bfloat16, with the loops of every instruction set that this machine has.
 #include "ablations/techniques/cpu/kernels.h"
+#include "ablations/techniques/operations.h"
 #include "model/gpt2.h"
 #include "model/ops.h"
 #include "model/precision.h"
@@ -312,7 +313,7 @@ TEST(Fused, TrainingGivesTheSameLossesInEveryRun) {
   TokenStream text;
   for (int64_t i = 0; i < 4000; ++i) text.tokens.push_back(static_cast<uint16_t>(i * 7919 % 50257));
   const auto losses = [&](const Recipe& recipe) {
-    Trainer trainer(preset("tiny"), recipe, {.B = 2, .T = 32, .accumulation = 2, .max_steps = 6}, text);
+    Trainer trainer(preset("tiny"), recipe, {.B = 2, .T = 32, .accumulation = 2, .max_steps = 6}, text, step_parts());
     for (int i = 0; i < 6; ++i) trainer.step();
     return trainer.losses();
   };

@@ -1,6 +1,7 @@
 // The fixed model: sizes, initial weights, the two ways of attention.
 #include "model/gpt2.h"
 
+#include "ablations/techniques/operations.h"
 #include "model/precision.h"
 #include "tests/model/parameter.h"
 

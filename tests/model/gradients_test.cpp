@@ -2,6 +2,7 @@
 // of one and of two micro-steps.
 #include "model/gradients.h"
 
+#include "ablations/techniques/operations.h"
 #include "model/gpt2.h"
 #include "model/ops.h"
 #include "model/precision.h"
@@ -155,7 +156,8 @@ TEST(Gradients, ALossWithAnotherFactorIsRefused) {
 std::vector<double> losses(const Recipe& recipe, int64_t accumulation) {
   TokenStream text;
   for (int i = 0; i < 5000; ++i) text.tokens.push_back(static_cast<uint16_t>(i * i % 97 * 500));
-  Trainer trainer(preset("tiny"), recipe, {.B = 2, .T = 32, .accumulation = accumulation, .max_steps = 5}, text);
+  Trainer trainer(preset("tiny"), recipe, {.B = 2, .T = 32, .accumulation = accumulation, .max_steps = 5}, text,
+                  step_parts());
   for (int i = 0; i < 5; ++i) trainer.step();
   return trainer.losses();
 }
@@ -179,7 +181,7 @@ TEST(MasterWeights, AreRefusedWhereTheyCannotBe) {
   const TokenStream text{std::vector<uint16_t>(100)};
   const auto refused = [&](const Recipe& recipe) {
     EXPECT_FALSE(master_weights_obstacle(recipe).empty());
-    EXPECT_THROW(Trainer(preset("tiny"), recipe, {.B = 1, .T = 8}, text), std::invalid_argument);
+    EXPECT_THROW(Trainer(preset("tiny"), recipe, {.B = 1, .T = 8}, text, step_parts()), std::invalid_argument);
   };
   refused({.weights = Weights::master});
   Recipe recipe = recipe_of(Weights::master);
@@ -199,7 +201,7 @@ TEST(MasterWeights, TakeTheMemoryOfFloat32Ones) {
   TokenStream text;
   text.tokens.resize(1000);
   const Recipe recipe = recipe_of(Weights::master, Autocast::bf16);
-  const Trainer trainer(preset("tiny"), recipe, {.B = 1, .T = 8, .max_steps = 1}, text);
+  const Trainer trainer(preset("tiny"), recipe, {.B = 1, .T = 8, .max_steps = 1}, text, step_parts());
   EXPECT_EQ(trainer.weight_bytes(), 4 * preset("tiny").parameters());
   EXPECT_EQ(trainer.optimizer_bytes(), 8 * preset("tiny").parameters());
 }

@@ -3,6 +3,7 @@
 #include "model/optimizer.h"
 
 #include "ablations/techniques/cpu/kernels.h"
+#include "ablations/techniques/weights/master_adamw.h"
 #include "model/gradients.h"
 
 #include <ATen/core/grad_mode.h>
@@ -43,7 +44,7 @@ std::vector<std::pair<Optimizer, bool>> every_kind_and_form() {
 TEST(AdamW, FollowsTheFormula) {
   for (const Optimizer kind : {Optimizer::loop, Optimizer::foreach, Optimizer::fused}) {
     const auto parameters = two_parameters();
-    AdamW optimizer(parameters, kind, Weights::separate, {.weight_decay = 0.3});
+    AdamW optimizer(parameters, kind, {.weight_decay = 0.3});
     // One element of each, followed by hand in double precision.
     std::vector<double> value, m{0, 0}, v{0, 0};
     for (const Parameter& p : parameters) value.push_back(p.tensor.flatten()[2].item<double>());
@@ -116,8 +117,8 @@ TEST(AdamW, ClipsToTheNorm) {
   set_gradients(parameters, 10.0);
   double sum = 0;
   for (const Parameter& p : parameters) sum += p.tensor.grad().pow(2).sum().item<double>();
-  const AdamW optimizer(parameters, Optimizer::loop), wider(parameters, Optimizer::loop, {}, {.max_norm = 2.0}),
-      unlimited(parameters, Optimizer::loop, {}, {.max_norm = INFINITY});
+  const AdamW optimizer(parameters, Optimizer::loop), wider(parameters, Optimizer::loop, {.max_norm = 2.0}),
+      unlimited(parameters, Optimizer::loop, {.max_norm = INFINITY});
   EXPECT_NEAR(optimizer.clip().norm.item<double>() / std::sqrt(sum), 1, 1e-6);
   EXPECT_NEAR(optimizer.clip().coefficient.item<double>(), 1.0 / (std::sqrt(sum) + 1e-6), 1e-7);
   EXPECT_NEAR(wider.clip().coefficient.item<double>(), 2.0 / (std::sqrt(sum) + 1e-6), 1e-7);
@@ -184,8 +185,8 @@ TEST(MasterAdamW, FollowsTheFusedKind) {
   const std::vector<Parameter> fused = odd_parameters(false), whole = odd_parameters(false),
                                split = odd_parameters(true);
   const Gradients of_whole(whole), of_split(split);
-  AdamW reference(fused, Optimizer::fused), one(whole, Optimizer::fused, Weights::master),
-      two(split, Optimizer::fused, Weights::master);
+  AdamW reference(fused, Optimizer::fused), one(whole, Optimizer::fused, {}, master_adamw),
+      two(split, Optimizer::fused, {}, master_adamw);
   EXPECT_EQ(two.state_bytes(), reference.state_bytes());
   for (int step = 1; step <= 5; ++step) {
     for (size_t i = 0; i < fused.size(); ++i) {
@@ -217,7 +218,7 @@ TEST(MasterAdamW, FollowsTheFusedKind) {
 TEST(MasterAdamW, NoNumberStaysNone) {
   const std::vector<Parameter> parameters = odd_parameters(true);
   const Gradients gradients(parameters);
-  AdamW optimizer(parameters, Optimizer::fused, Weights::master);
+  AdamW optimizer(parameters, Optimizer::fused, {}, master_adamw);
   parameters[1].tensor.grad()[3] = NAN;
   EXPECT_TRUE(std::isnan(optimizer.clip().coefficient.item<float>()));
   optimizer.set_learning_rate(0.1);
@@ -228,7 +229,7 @@ TEST(MasterAdamW, NoNumberStaysNone) {
 TEST(MasterAdamW, TakesItsLearningRateFromTheHost) {
   const std::vector<Parameter> parameters = odd_parameters(false);
   const Gradients gradients(parameters);
-  AdamW optimizer(parameters, Optimizer::fused, Weights::master);
+  AdamW optimizer(parameters, Optimizer::fused, {}, master_adamw);
   set_learning_rate(optimizer, 0.1, /*on_device=*/true);
   EXPECT_THROW(optimizer.step(optimizer.clip().coefficient), std::logic_error);
   set_learning_rate(optimizer, 0.1, /*on_device=*/false);

@@ -4,6 +4,7 @@
 // weights after the last step); optionally warmup_steps and decay_steps of the schedule. The tensors of `out` are named
 // where they are made. Training starts at the first token. float32 recipes only. With a seed in place of weights, these
 // are drawn, and written to `drawn` before the first step.
+#include "ablations/techniques/operations.h"
 #include "model/checkpoint.h"
 #include "model/data.h"
 #include "model/safetensors.h"
@@ -55,7 +56,7 @@ void run(const nlohmann::json& request) {
   options.schedule.decay_steps = request.value("decay_steps", options.schedule.decay_steps);
 
   const model::TokenStream tokens = model::load_tokens(path("tokens"), config.vocabulary);
-  model::Trainer trainer(config, recipe, options, tokens);
+  model::Trainer trainer(config, recipe, options, tokens, model::step_parts());
   if (request.contains("weights")) {
     model::load_weights(trainer.model(), path("weights"));
   } else {

@@ -1,6 +1,7 @@
 // Text from a model: the choice of a token, what is kept of the tokens before it, and where a text ends.
 #include "model/sampler.h"
 
+#include "ablations/techniques/operations.h"
 #include "model/precision.h"
 #include "model/tokenizer.h"
 #include "model/trainer.h"
@@ -306,7 +307,7 @@ TEST(Trainer, SamplesAndTrainsOnAsItWas) {
                                          .optimizer = Optimizer::fused,
                                          .weights = Weights::master}}) {
     const auto losses = [&](bool sampling) {
-      Trainer trainer(preset("tiny"), recipe, {.B = 2, .T = 32, .max_steps = 4}, stream);
+      Trainer trainer(preset("tiny"), recipe, {.B = 2, .T = 32, .max_steps = 4}, stream, step_parts());
       for (int step = 0; step < 4; ++step) {
         if (sampling) {
           const SampleOptions options{.tokens = 5, .stop_at_end_of_text = false};

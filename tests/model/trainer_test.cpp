@@ -2,6 +2,7 @@
 // accumulation adds up, sizes are checked.
 #include "model/trainer.h"
 
+#include "ablations/techniques/operations.h"
 #include "files/files.h"
 #include "model/checkpoint.h"
 #include "model/safetensors.h"
@@ -25,7 +26,7 @@ TokenStream text() {
 std::vector<double> losses(const Recipe& recipe, int64_t steps, TrainerOptions options = {.B = 2, .T = 32}) {
   static const TokenStream stream = text();
   options.max_steps = steps;
-  Trainer trainer(preset("tiny"), recipe, options, stream);
+  Trainer trainer(preset("tiny"), recipe, options, stream, step_parts());
   for (int64_t i = 0; i < steps; ++i) trainer.step();
   return trainer.losses();
 }
@@ -75,7 +76,7 @@ TEST(Trainer, AccumulationIsABiggerBatch) {
 TEST(Trainer, Float16ScalesItsLossAndCountsSkippedSteps) {
   const TokenStream stream = text();
   Trainer trainer(preset("tiny"), {.autocast = Autocast::fp16, .optimizer = Optimizer::fused},
-                  {.B = 2, .T = 32, .max_steps = 6}, stream);
+                  {.B = 2, .T = 32, .max_steps = 6}, stream, step_parts());
   for (int i = 0; i < 6; ++i) trainer.step();
   for (const double loss : trainer.losses()) EXPECT_TRUE(std::isfinite(loss));
   EXPECT_LT(trainer.skipped_steps(), 6);
@@ -85,7 +86,7 @@ TEST(Trainer, Float16SkipsStepsWhoseGradientsOverflow) {
   const TokenStream stream = text();
   for (const Optimizer optimizer : {Optimizer::loop, Optimizer::foreach, Optimizer::fused}) {
     Trainer trainer(preset("tiny"), {.autocast = Autocast::fp16, .optimizer = optimizer},
-                    {.B = 2, .T = 32, .max_steps = 2}, stream);
+                    {.B = 2, .T = 32, .max_steps = 2}, stream, step_parts());
     for (const Parameter& parameter : trainer.model().parameters()) {
       if (parameter.name == "ln_f.weight") parameter.tensor.data().fill_(1e6);  // beyond float16
     }
@@ -101,7 +102,7 @@ TEST(Trainer, Float16MovesItsScaleWithEveryStep) {
   const TokenStream stream = text();
   constexpr int steps = 9;
   Trainer trainer(preset("tiny"), {.autocast = Autocast::fp16},
-                  {.B = 1, .T = 16, .max_steps = steps, .scale_growth_interval = 1}, stream);
+                  {.B = 1, .T = 16, .max_steps = steps, .scale_growth_interval = 1}, stream, step_parts());
   for (int i = 0; i < steps; ++i) trainer.step();
   const auto skipped = static_cast<int>(trainer.skipped_steps());  // the scale grows until something overflows
   EXPECT_GT(skipped, 0);
@@ -180,7 +181,7 @@ TEST(Trainer, GoesOnToTheBitFromWhatWasKept) {
 TEST(Trainer, RefusesTheStateOfAnother) {
   const TokenStream stream = text();
   const TrainerOptions options{.B = 1, .T = 8, .max_steps = 1};
-  Trainer trainer(preset("tiny"), {.vocabulary_rows = 50304}, options, stream);
+  Trainer trainer(preset("tiny"), {.vocabulary_rows = 50304}, options, stream, step_parts());
   auto state = trainer.state();
   const auto refusal = [&] {
     try {
@@ -234,7 +235,7 @@ TEST(Trainer, EvaluatingChangesNothing) {
 TEST(Trainer, KeepsTheNormOfEachStepAndWhatItWasClippedBy) {
   const TokenStream stream = text();
   for (const double max_norm : {0.1, 1e3, static_cast<double>(INFINITY)}) {
-    Trainer trainer(preset("tiny"), {}, {.B = 2, .T = 16, .max_steps = 3, .max_norm = max_norm}, stream);
+    Trainer trainer(preset("tiny"), {}, {.B = 2, .T = 16, .max_steps = 3, .max_norm = max_norm}, stream, step_parts());
     for (int i = 0; i < 3; ++i) trainer.step();
     for (const StepValues& step : trainer.values(0)) {
       EXPECT_GT(step.norm, 0.1);
@@ -254,7 +255,7 @@ TEST(Trainer, KeepsTheNormOfEachStepAndWhatItWasClippedBy) {
 
 TEST(Trainer, TellsItsPhases) {
   const TokenStream stream = text();
-  Trainer trainer(preset("tiny"), {}, {.B = 1, .T = 8, .accumulation = 2, .max_steps = 1}, stream);
+  Trainer trainer(preset("tiny"), {}, {.B = 1, .T = 8, .accumulation = 2, .max_steps = 1}, stream, step_parts());
   std::string phases;
   trainer.on_phase = [&](std::string_view phase) { phases += std::string(phase) + ";"; };
   trainer.step();
@@ -264,7 +265,8 @@ TEST(Trainer, TellsItsPhases) {
 
 TEST(Trainer, KnowsWhatItKeeps) {
   const TokenStream stream = text();
-  const Trainer trainer(preset("tiny"), {.vocabulary_rows = 50304}, {.B = 1, .T = 8, .max_steps = 1}, stream);
+  const Trainer trainer(preset("tiny"), {.vocabulary_rows = 50304}, {.B = 1, .T = 8, .max_steps = 1}, stream,
+                        step_parts());
   const Config config = preset("tiny");
   const int64_t elements = config.parameters() + (50304 - 50257) * config.n_embd;
   EXPECT_EQ(trainer.weight_bytes(), 4 * elements);
@@ -274,7 +276,7 @@ TEST(Trainer, KnowsWhatItKeeps) {
 TEST(Trainer, RefusesSizesThatCannotBe) {
   const TokenStream stream = text();
   const auto refused = [&](const TrainerOptions& options, const Recipe& recipe = {}) {
-    EXPECT_THROW(Trainer(preset("tiny"), recipe, options, stream), std::invalid_argument);
+    EXPECT_THROW(Trainer(preset("tiny"), recipe, options, stream, step_parts()), std::invalid_argument);
   };
   refused({.B = 0, .T = 8});
   refused({.B = -1, .T = 8});

@@ -2,7 +2,7 @@
 #include "plots/predictions.h"
 
 #include "ablations/profile/roofline.h"
-#include "model/costs.h"
+#include "ablations/techniques/costs.h"
 #include "tests/study/made_up_study.h"
 
 #include <gtest/gtest.h>

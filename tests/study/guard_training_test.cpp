@@ -1,4 +1,5 @@
 // The guard on real trainings: what a right program changes passes, what a wrong one changes does not.
+#include "ablations/techniques/operations.h"
 #include "ablations/techniques/techniques.h"
 #include "model/trainer.h"
 #include "study/guard.h"
@@ -30,7 +31,8 @@ using Fault = std::function<void(Trainer&)>;
 
 std::vector<double> losses(const Recipe& recipe, const Schedule& schedule = {}, const Fault& fault = nullptr,
                            int64_t steps = 13) {
-  Trainer trainer(preset("tiny"), recipe, {.B = 2, .T = 32, .max_steps = steps, .schedule = schedule}, text());
+  Trainer trainer(preset("tiny"), recipe, {.B = 2, .T = 32, .max_steps = steps, .schedule = schedule}, text(),
+                  step_parts());
   if (fault) fault(trainer);
   for (int64_t step = 0; step < steps; ++step) trainer.step();
   return trainer.losses();

@@ -5,7 +5,7 @@
 // reads its matrices as they are. Blocks of keys that the causal mask hides are left out.
 #pragma once
 
-#include "ablations/techniques/cpu/kernels.h"
+#include "ablations/techniques/attention/loops.h"
 #include "ablations/techniques/cpu/vectors.inc.h"
 #include "ablations/techniques/products/cpu.inc.h"
 

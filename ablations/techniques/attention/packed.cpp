@@ -5,7 +5,8 @@
 // PyTorch's FlashAttention on views. Its backward pass could write into given tensors (mha_bwd in flash_api.h), but
 // libtorch_cuda exports only the forward pass of that header, so that three gradients are put together afterwards.
 #include "ablations/techniques/cpu/fused.h"
-#include "model/ops.h"
+#include "ablations/techniques/cpu/kernels.h"
+#include "ablations/techniques/operations.h"
 
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -103,8 +104,16 @@ struct FlashPackedAttention : torch::autograd::Function<FlashPackedAttention> {
 
 }  // namespace
 
-decltype(Ops::self_attention) packed_self_attention() {
-  return [](const Ops& ops, int64_t layer, const Tensor& x, const Affine& c_attn, int64_t NH) {
+void install_attention(const Recipe& recipe, Gradients* /*gradients*/, Ops& ops) {
+  if (recipe.attention == Attention::manual) return;
+  if (recipe.attention != Attention::packed) {
+    // SdpaScope (model/precision.h) decides which implementation it is.
+    ops.attention = [](const Tensor& q, const Tensor& k, const Tensor& v) {
+      return at::scaled_dot_product_attention(q, k, v, /*attn_mask=*/{}, /*dropout_p=*/0.0, /*is_causal=*/true);
+    };
+    return;
+  }
+  ops.self_attention = [](const Ops& ops, int64_t layer, const Tensor& x, const Affine& c_attn, int64_t NH) {
     ops.on_part(layer, "c_attn");
     const Tensor qkv = ops.linear(x, c_attn.weight, c_attn.bias).contiguous();
     ops.on_part(layer, "attention");

@@ -1,5 +1,6 @@
 // How batches come to be: each way is proven by a real step and by no other way's, and what is planted is found.
 #include "ablations/run/observe.h"
+#include "ablations/techniques/operations.h"
 #include "ablations/techniques/techniques.h"
 #include "files/files.h"
 #include "model/trainer.h"
@@ -60,7 +61,8 @@ class BatchesTechnique : public testing::Test {
   RunFacts observed_facts(Batches batches) const {
     const TokenStream& stream = kept_for(batches) == Keep::in_file ? in_file_ : in_memory_;
     Trainer trainer(preset("tiny"), {.batches = batches},
-                    {.B = B, .T = T, .accumulation = micro_steps, .max_steps = 4 + observed_steps}, stream);
+                    {.B = B, .T = T, .accumulation = micro_steps, .max_steps = 4 + observed_steps}, stream,
+                    step_parts());
     for (int step = 0; step < 4; ++step) trainer.step();
     return {.observations = observe(trainer).observations, .attentions = 2 * micro_steps};
   }
@@ -91,7 +93,7 @@ TEST_F(BatchesTechnique, LossesAreTheSameToTheBit) {
   for (const Batches batches : ways()) {
     const TokenStream& stream = kept_for(batches) == Keep::in_file ? in_file_ : in_memory_;
     Trainer trainer(preset("tiny"), {.batches = batches}, {.B = B, .T = T, .accumulation = micro_steps, .max_steps = 5},
-                    stream);
+                    stream, step_parts());
     for (int step = 0; step < 5; ++step) trainer.step();
     if (expected.empty()) expected = trainer.losses();
     EXPECT_EQ(trainer.losses(), expected) << name_of(batches);

@@ -5,7 +5,9 @@
 // vectors stand in a namespace for each instruction set.
 #include "ablations/techniques/attention/cpu.inc.h"
 #include "ablations/techniques/cpu/kernels.h"
-#include "ablations/techniques/cpu/rows.inc.h"
+#include "ablations/techniques/cross_entropy/cpu.inc.h"
+#include "ablations/techniques/mlp/cpu.inc.h"
+#include "ablations/techniques/norm/cpu.inc.h"
 #include "ablations/techniques/products/cpu.inc.h"
 #include "ablations/techniques/weights/cpu.inc.h"
 

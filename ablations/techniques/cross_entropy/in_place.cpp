@@ -8,6 +8,7 @@
 // log-probability. In a row that is not finite the result may be anything, but the target's entry is NaN there, and
 // therefore so is the row's product with the embedding.
 #include "ablations/techniques/cpu/fused.h"
+#include "ablations/techniques/cross_entropy/head_loss.h"
 #include "model/ops.h"
 
 #include <torch/csrc/autograd/custom_function.h>

@@ -1,4 +1,6 @@
 // The loss whose gradient is written in place, against ATen's: values, gradients, types, and what it may not hide.
+#include "ablations/techniques/cross_entropy/head_loss.h"
+#include "ablations/techniques/operations.h"
 #include "model/ops.h"
 #include "model/precision.h"
 

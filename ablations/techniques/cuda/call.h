@@ -8,6 +8,7 @@
 #include <ATen/ATen.h>
 #include <c10/cuda/CUDAStream.h>
 
+#include <cstdint>
 #include <type_traits>
 
 namespace model {
@@ -17,10 +18,23 @@ inline cudaStream_t stream_for(const at::Tensor& x) {
   return x.is_cuda() ? c10::cuda::getCurrentCUDAStream(x.get_device()).stream() : nullptr;
 }
 
-// Its numbers as a kernel takes them. Null where it is undefined.
+// The type of a tensor whose numbers a kernel takes as T; tables of structs are tensors of bytes.
+template <class T>
+constexpr at::ScalarType type_of() {
+  if constexpr (std::is_same_v<T, float>) return at::kFloat;
+  if constexpr (std::is_same_v<T, kernels::bf16>) return at::kBFloat16;
+  if constexpr (std::is_same_v<T, int64_t>) return at::kLong;
+  return at::kByte;
+}
+
+// The tensor's numbers as a kernel takes them; null where it is undefined. Throws c10::Error for another type, or where
+// the numbers do not lie side by side.
 template <class T>
 T* pointer(const at::Tensor& x) {
   if (!x.defined()) return nullptr;
+  constexpr at::ScalarType type = type_of<std::remove_const_t<T>>();
+  TORCH_CHECK(x.scalar_type() == type && x.is_contiguous(), "a CUDA kernel takes a contiguous tensor of ", type,
+              ", not one of ", x.scalar_type(), " with sizes ", x.sizes(), " and strides ", x.strides());
   if constexpr (std::is_const_v<T>) {
     return static_cast<T*>(x.const_data_ptr());
   } else {

@@ -3,6 +3,7 @@
 #include "model/data_parallel.h"
 
 #include "ablations/run/observe.h"
+#include "ablations/techniques/operations.h"
 #include "ablations/techniques/techniques.h"
 #include "model/trainer.h"
 #include "tests/ablations/techniques/numbers.h"
@@ -28,7 +29,8 @@ Steps steps_of(Parallel parallel) {
   Recipe recipe;
   recipe.data_parallel = parallel;
   Trainer trainer(preset("tiny"), recipe,
-                  {.B = 2, .T = 32, .accumulation = accumulation, .max_steps = 3 + observed_steps}, stream);
+                  {.B = 2, .T = 32, .accumulation = accumulation, .max_steps = 3 + observed_steps}, stream,
+                  step_parts());
   trainer.step();
   trainer.step_alone();  // of one rank: the same step
   trainer.step();

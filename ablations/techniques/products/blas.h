@@ -8,6 +8,8 @@
 // the same order.
 #pragma once
 
+#include "model/gradients.h"
+
 #include <ATen/ATen.h>
 
 #include <functional>
@@ -33,3 +35,10 @@ void gelu_backward(const GeluBackward& call, const Otherwise& otherwise);
 void weight_gradient(const at::Tensor& gradient, const at::Tensor& a, const at::Tensor& b, bool accumulate);
 
 }  // namespace model::blas
+
+namespace model {
+
+// sums.buffer (C) float32 <- over the rows of x (N, C), or added to it.
+void column_sum(const at::Tensor& x, const Gradients::Place& sums);
+
+}  // namespace model

@@ -1,11 +1,8 @@
 #include "ablations/techniques/cpu/fused.h"
 #include "ablations/techniques/cpu/kernels.h"
-#include "ablations/techniques/products/products.h"
-#include "model/gradients.h"
-#include "model/ops.h"
+#include "ablations/techniques/products/linear.h"
 
 #include <ATen/Parallel.h>
-#include <torch/csrc/autograd/custom_function.h>
 
 #include <atomic>
 
@@ -16,9 +13,6 @@ using at::Tensor;
 namespace {
 
 std::atomic<int64_t> packed_bf16_made = 0;
-
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
 
 void packed_product(const Tensor& c, const Tensor& a, const Tensor& b, const Tensor& bias, bool accumulate) {
   TORCH_CHECK(a.is_cpu() && b.is_cpu() && c.stride(1) == 1 && a.size(1) == b.size(0) && a.size(1) > 0,
@@ -52,53 +46,6 @@ void packed_product(const Tensor& c, const Tensor& a, const Tensor& b, const Ten
   });
 }
 
-// y = x w^T + b, its gradients dy w, dy^T x and the sum of dy's rows.
-struct Linear {
-  // x (rows, in), weight (out, in) of one type, bias (out) or undefined -> (rows, out)
-  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, const Tensor& bias,
-                        Products products, Gradients* gradients) {
-    context->save_for_backward({x, weight, bias});
-    context->saved_data["products"] = static_cast<int64_t>(products);
-    context->saved_data["gradients"] = handle_of(gradients);
-    return product(products, x, weight.t(), bias);
-  }
-
-  static variable_list backward(AutogradContext* context, variable_list upstream) {
-    const Node node("model::linear_backward");
-    const variable_list saved = context->get_saved_variables();
-    const Tensor &x = saved[0], &weight = saved[1], &bias = saved[2], &dy = upstream[0];
-    const auto products = static_cast<Products>(context->saved_data["products"].toInt());
-    Gradients* gradients = gradients_of(context->saved_data["gradients"].toInt());
-    return {product(products, dy, weight), deliver_product(products, gradients, weight, dy.t(), x),
-            bias.defined() ? deliver(gradients, bias, dy.sum(0, false, at::kFloat)) : Tensor(), Tensor(), Tensor()};
-  }
-};
-
-// By names of their own in autograd's graph.
-struct PackedLinear : Linear, torch::autograd::Function<PackedLinear> {};
-struct AtenLinear : Linear, torch::autograd::Function<AtenLinear> {};
-
-// Without a bias, and by another name in autograd's graph.
-struct PackedHead : torch::autograd::Function<PackedHead> {
-  // x (rows, C), wte (V, C) -> (rows, V)
-  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& wte) {
-    return Linear::forward(context, x, wte, /*bias=*/{}, Products::packed, /*gradients=*/nullptr);
-  }
-
-  static variable_list backward(AutogradContext* context, variable_list upstream) {
-    variable_list gradients = Linear::backward(context, std::move(upstream));
-    gradients.resize(2);
-    return gradients;
-  }
-};
-
-// x (..., in), y (rows, out) -> y (..., out)
-Tensor shaped(const Tensor& y, const Tensor& x) {
-  std::vector<int64_t> shape = x.sizes().vec();
-  shape.back() = y.size(1);
-  return y.view(shape);
-}
-
 }  // namespace
 
 Tensor product(Products kind, const Tensor& a, const Tensor& b, const Tensor& bias) {
@@ -122,25 +69,24 @@ bool has_packed_bf16() { return cpu::has_product_bf16(); }
 
 int64_t packed_bf16_products() { return packed_bf16_made; }
 
-decltype(Ops::linear) own_linear(Products products, Gradients* gradients) {
-  return [products, gradients](const Tensor& x, const Tensor& weight, const Tensor& bias) {
-    const at::ScalarType type = product_type(x);
-    const Tensor rows = x.reshape({-1, x.size(-1)}).to(type), w = product_copy(weight, type);
-    const bool packed = products == Products::packed;
-    const Node node(packed ? "model::packed_linear" : "model::linear");
-    return shaped(packed ? PackedLinear::apply(rows, w, bias, products, gradients)
-                         : AtenLinear::apply(rows, w, bias, products, gradients),
-                  x);
-  };
-}
+namespace {
 
-decltype(Ops::head) packed_head() {
-  return [](const Tensor& x, const Tensor& wte) {
-    const at::ScalarType type = product_type(x);
-    const Tensor rows = x.reshape({-1, x.size(-1)}).to(type), w = product_copy(wte, type);
-    const Node node("model::packed_head");
-    return shaped(PackedHead::apply(rows, w), x);
-  };
-}
+template <Products kind>
+constexpr LinearProducts table{
+    .product = [](const Tensor& a, const Tensor& b, const Tensor& bias) { return product(kind, a, b, bias); },
+    .product_into = [](const Tensor& c, const Tensor& a, const Tensor& b) { product_into(kind, c, a, b, false); },
+    .weight_gradient_into = [](const Gradients::Place& place, const Tensor& dy,
+                               const Tensor& x) { product_into(kind, place.buffer, dy.t(), x, place.accumulate); },
+    .weight_gradient = [](Gradients* gradients, const Tensor& weight, const Tensor& dy, const Tensor& x) -> Tensor {
+      if (gradients == nullptr) return product(kind, dy.t(), x);
+      table<kind>.weight_gradient_into(gradients->place_of(weight), dy, x);
+      return {};
+    },
+    .bias_gradient = [](Gradients* gradients, const Tensor& bias,
+                        const Tensor& dy) { return deliver(gradients, bias, dy.sum(0, false, at::kFloat)); }};
+
+}  // namespace
+
+const LinearProducts aten_products = table<Products::aten>, packed_products = table<Products::packed>;
 
 }  // namespace model

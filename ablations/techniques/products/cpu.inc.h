@@ -3,8 +3,8 @@
 // K x NR, stays in the nearest cache while all panels of a go by. Part of kernels.inc.h.
 #pragma once
 
-#include "ablations/techniques/cpu/kernels.h"
 #include "ablations/techniques/cpu/vectors.inc.h"
+#include "ablations/techniques/products/loops.h"
 
 namespace model::cpu {
 namespace {

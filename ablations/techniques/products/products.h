@@ -36,5 +36,6 @@ struct TimedProduct {
 // All of this process, in the order of timing: of each product the plain way first. None where the program has no CUDA
 // kernels.
 std::vector<TimedProduct> timed_products();
+std::vector<TimedProduct> cuda_timed_products();
 
 }  // namespace model

@@ -3,6 +3,7 @@
 #include "ablations/techniques/products/products.h"
 
 #include "ablations/techniques/cpu/kernels.h"
+#include "ablations/techniques/operations.h"
 #include "model/ops.h"
 #include "model/precision.h"
 

@@ -1,8 +1,9 @@
 // Query, key and value as one product and as three: the same numbers and gradients, each is seen to be what it is, and
 // the copies of the input that three products make are counted.
 #include "ablations/run/observe.h"
+#include "ablations/techniques/operations.h"
+#include "ablations/techniques/step_memory.h"
 #include "ablations/techniques/techniques.h"
-#include "model/step_memory.h"
 #include "model/trainer.h"
 #include "tests/ablations/techniques/numbers.h"
 
@@ -21,8 +22,8 @@ constexpr Recipe one{.qkv_products = QkvProducts::one}, three{.qkv_products = Qk
 
 Observed seen(const Recipe& recipe, const decltype(Ops::qkv)& replaced = nullptr) {
   const TokenStream stream = numbers::text();
-  Trainer trainer(preset("tiny"), recipe, {.B = 2, .T = 32, .accumulation = 2, .max_steps = 1 + observed_steps},
-                  stream);
+  Trainer trainer(preset("tiny"), recipe, {.B = 2, .T = 32, .accumulation = 2, .max_steps = 1 + observed_steps}, stream,
+                  step_parts());
   if (replaced) trainer.ops().qkv = replaced;
   trainer.step();
   return observe(trainer);

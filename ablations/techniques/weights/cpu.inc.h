@@ -2,8 +2,8 @@
 // Part of kernels.inc.h.
 #pragma once
 
-#include "ablations/techniques/cpu/kernels.h"
 #include "ablations/techniques/cpu/vectors.inc.h"
+#include "ablations/techniques/weights/loops.h"
 
 namespace model::cpu {
 namespace {

@@ -1,8 +1,10 @@
 // An embedding whose backward pass writes into static gradients: that of wte has the head's already, and gets the rows
 // of the tokens added. PyTorch makes a matrix of all rows, most of them 0, and adds two such matrices.
 #include "ablations/techniques/cpu/fused.h"
-#include "model/gradients.h"
-#include "model/ops.h"
+#include "ablations/techniques/cpu/kernels.h"
+#include "ablations/techniques/cuda/built.h"
+#include "ablations/techniques/operations.h"
+#include "ablations/techniques/weights/embedding_gradient.h"
 
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -69,6 +71,15 @@ decltype(Ops::embed) embed_into(Gradients& gradients, EmbeddingGradient* write, 
     }
     return x;
   };
+}
+
+void install_weights(const Recipe& recipe, Gradients* gradients, Ops& ops) {
+  if (gradients == nullptr) return;
+  if (recipe.device == Device::cpu) {
+    ops.embed = embed_into(*gradients, embedding_gradient, ops.embed);
+  } else if constexpr (has_cuda_kernels) {
+    ops.embed = embed_into(*gradients, cuda_embedding_gradient, ops.embed);
+  }
 }
 
 }  // namespace model

@@ -2,8 +2,7 @@
 // depends on nothing but the tokens.
 #include "ablations/techniques/cuda/call.h"
 #include "ablations/techniques/weights/embedding.h"
-#include "model/gradients.h"
-#include "model/ops.h"
+#include "ablations/techniques/weights/embedding_gradient.h"
 
 namespace model {
 

@@ -1,5 +1,6 @@
 // Master weights: seen to be on and off, one layer that does otherwise is found, and what they hold in memory.
 #include "ablations/run/observe.h"
+#include "ablations/techniques/operations.h"
 #include "ablations/techniques/techniques.h"
 #include "harness/observe/operation_log.h"
 #include "model/gradients.h"
@@ -36,8 +37,8 @@ Recipe master(Recipe recipe) {
 Observed seen(
     const Recipe& recipe, const std::function<void(Trainer&)>& sabotage = [](Trainer&) {}) {
   const TokenStream stream = numbers::text();
-  Trainer trainer(preset("tiny"), recipe, {.B = 2, .T = 32, .accumulation = 2, .max_steps = 1 + observed_steps},
-                  stream);
+  Trainer trainer(preset("tiny"), recipe, {.B = 2, .T = 32, .accumulation = 2, .max_steps = 1 + observed_steps}, stream,
+                  step_parts());
   sabotage(trainer);
   trainer.step();
   return observe(trainer);
@@ -111,7 +112,7 @@ TEST(WeightsTechnique, ObserversSeeTheLoopsOutsideForward) {
   Recipe recipe = master(fused_recipe());
   recipe.attention = Attention::packed;
   const TokenStream stream = numbers::text();
-  Trainer trainer(preset("tiny"), recipe, {.B = 2, .T = 32, .max_steps = 1}, stream);
+  Trainer trainer(preset("tiny"), recipe, {.B = 2, .T = 32, .max_steps = 1}, stream, step_parts());
   harness::OperationLog log;
   trainer.on_phase = [&](std::string_view phase) { log.begin_phase(phase); };
   trainer.step();
@@ -143,7 +144,7 @@ TEST(WeightsTechnique, SaysWhereItCannotBe) {
   Recipe cuda = master(fused_recipe());
   cuda.device = Device::cuda;
   EXPECT_EQ(master_weights_obstacle(cuda), "");
-  EXPECT_EQ(recipe_obstacle(cuda, machines::hopper).empty(), has_cuda_kernels());
+  EXPECT_EQ(recipe_obstacle(cuda, machines::hopper).empty(), has_cuda_kernels);
   Recipe without = fused_recipe();
   without.norm = Norm::aten;
   EXPECT_EQ(find_optimization("master_weights")->obstacle(without, machine), "needs \"fused_norm\"");

@@ -2,10 +2,10 @@
 #include "ablations/profile/estimate.h"
 
 #include "ablations/plan/modes.h"
+#include "ablations/techniques/costs.h"
+#include "ablations/techniques/step_memory.h"
 #include "files/files.h"
 #include "files/resources.h"
-#include "model/costs.h"
-#include "model/step_memory.h"
 #include "results/record.h"
 #include "tests/harness/machines.h"
 

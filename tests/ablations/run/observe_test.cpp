@@ -2,6 +2,7 @@
 #include "ablations/run/observe.h"
 
 #include "ablations/run/memory.h"
+#include "ablations/techniques/operations.h"
 #include "model/trainer.h"
 #include "tests/ablations/techniques/numbers.h"
 
@@ -22,7 +23,7 @@ using namespace model;
 TEST(Observe, TellsActivationsFromWeights) {
   const auto activations = [](const TrainerOptions& options) {
     const TokenStream stream = numbers::text();
-    Trainer trainer(preset("tiny"), {}, options, stream);
+    Trainer trainer(preset("tiny"), {}, options, stream, step_parts());
     trainer.step();
     const MemoryParts memory = observe(trainer).memory;
     EXPECT_EQ(memory.weights, 4 * preset("tiny").parameters());
@@ -47,7 +48,7 @@ TEST(Observe, TellsActivationsFromCopiesOfWeights) {
   };
   const auto memory_of = [](const Recipe& recipe, int64_t B) -> Case {
     const TokenStream stream = numbers::text();
-    Trainer trainer(preset("tiny"), recipe, {.B = B, .T = 32, .max_steps = 1 + observed_steps}, stream);
+    Trainer trainer(preset("tiny"), recipe, {.B = B, .T = 32, .max_steps = 1 + observed_steps}, stream, step_parts());
     trainer.step();
     const MemoryParts memory = observe(trainer).memory;
     int64_t in_products = 0, in_layer_norms = 0;  // parameters
@@ -75,7 +76,7 @@ TEST(Observe, TellsActivationsFromCopiesOfWeights) {
 
 TEST(Observe, LeavesATrainerAsItWasWhereAStepFails) {
   const TokenStream stream = numbers::text();
-  Trainer trainer(preset("tiny"), {}, {.B = 2, .T = 32, .max_steps = 1 + observed_steps}, stream);
+  Trainer trainer(preset("tiny"), {}, {.B = 2, .T = 32, .max_steps = 1 + observed_steps}, stream, step_parts());
   trainer.ops().attention = [](const at::Tensor&, const at::Tensor&, const at::Tensor&) -> at::Tensor {
     throw std::runtime_error("planted");
   };

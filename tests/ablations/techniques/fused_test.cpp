@@ -3,6 +3,7 @@
 #include "ablations/techniques/fused.h"
 
 #include "ablations/run/observe.h"
+#include "ablations/techniques/operations.h"
 #include "ablations/techniques/products/products.h"
 #include "ablations/techniques/techniques.h"
 #include "model/trainer.h"
@@ -24,8 +25,8 @@ constexpr Recipe plain;
 Observed seen(
     const Recipe& recipe, const std::function<void(Ops&)>& sabotage = [](Ops&) {}) {
   const TokenStream stream = numbers::text();
-  Trainer trainer(preset("tiny"), recipe, {.B = 2, .T = 32, .accumulation = 2, .max_steps = 1 + observed_steps},
-                  stream);
+  Trainer trainer(preset("tiny"), recipe, {.B = 2, .T = 32, .accumulation = 2, .max_steps = 1 + observed_steps}, stream,
+                  step_parts());
   sabotage(trainer.ops());
   trainer.step();
   return observe(trainer);

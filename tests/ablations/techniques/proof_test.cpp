@@ -3,6 +3,7 @@
 #include "ablations/run/observe.h"
 #include "ablations/run/run.h"
 #include "ablations/run/workload.h"
+#include "ablations/techniques/operations.h"
 #include "ablations/techniques/techniques.h"
 #include "harness/machine/environment.h"
 #include "model/host_memory.h"
@@ -27,7 +28,8 @@ RunFacts facts(
     const Recipe& recipe, const std::function<void(Trainer&)>& sabotage = [](Trainer&) {}, int64_t accumulation = 1) {
   const TokenStream stream = numbers::text();
   Trainer trainer(preset("tiny"), recipe,
-                  {.B = 2, .T = 32, .accumulation = accumulation, .max_steps = 1 + observed_steps}, stream);
+                  {.B = 2, .T = 32, .accumulation = accumulation, .max_steps = 1 + observed_steps}, stream,
+                  step_parts());
   sabotage(trainer);
   trainer.step();
   return {.observations = observe(trainer).observations,
@@ -101,8 +103,9 @@ TEST(Proof, FlashByItsNodeInTheGraph) {
   EXPECT_FALSE(passes({}, facts(flash), "attention"));
   // One layer of two falls back.
   const auto half = [](Trainer& trainer) {
-    trainer.ops().attention = [n = 0](const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) mutable {
-      return ++n % 2 == 0 ? manual_attention()(q, k, v) : sdpa_attention()(q, k, v);
+    trainer.ops().attention = [n = 0, flash = trainer.ops().attention](const at::Tensor& q, const at::Tensor& k,
+                                                                       const at::Tensor& v) mutable {
+      return ++n % 2 == 0 ? manual_attention()(q, k, v) : flash(q, k, v);
     };
   };
   EXPECT_FALSE(passes(flash, facts(flash, half), "attention"));

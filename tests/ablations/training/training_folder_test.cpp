@@ -1,6 +1,7 @@
 // A training's folder: what begins in it, checkpoints that are whole, which of them stay, and which are refused.
 #include "ablations/training/training_folder.h"
 
+#include "ablations/techniques/operations.h"
 #include "ablations/training/training.h"
 #include "files/files.h"
 #include "model/config.h"
@@ -73,7 +74,8 @@ class Folder : public testing::Test {
   const fs::path folder_ = temporary_.path();
   const model::TokenStream text_ = text();
   const model::Recipe recipe_{.vocabulary_rows = 50304};
-  model::Trainer trainer_{model::preset("tiny"), recipe_, trainer_options(training_of().settings), text_};
+  model::Trainer trainer_{model::preset("tiny"), recipe_, trainer_options(training_of().settings), text_,
+                          model::step_parts()};
 };
 
 TEST_F(Folder, BeginsOnceAndInAnEmptyOne) {

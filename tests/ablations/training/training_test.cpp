@@ -1,6 +1,7 @@
 // The loop of a training: what it tells, when it looks, saves and stops.
 #include "ablations/training/training.h"
 
+#include "ablations/techniques/operations.h"
 #include "ablations/training/spikes.h"
 #include "model/config.h"
 
@@ -59,7 +60,7 @@ Told told_by(const Training& training, TrainingHooks hooks = {}, bool saves = tr
   const TrainingData data = with_validation_share(text(), training.settings.validation_share);
   check_data(data, training.settings);
   model::Trainer trainer(model::preset("tiny"), training.settings.recipe, trainer_options(training.settings),
-                         data.training);
+                         data.training, model::step_parts());
   Told told;
   hooks.on_step = [&](const TrainingStep& step, double seconds_left) {
     EXPECT_GE(seconds_left, 0);

@@ -1,6 +1,11 @@
 // Steps of a small GPT-2 by the techniques' operations for a GPU, on a CPU: the kernels' own sources, their threads as
 // fibers, and matrix products by ATen (blas_on_cpu.cpp). The loss and every gradient are compared with float64 by norm.
-#include "ablations/techniques/weights/cuda.h"
+#include "ablations/techniques/cross_entropy/head_loss.h"
+#include "ablations/techniques/mlp/mlp.h"
+#include "ablations/techniques/norm/norm.h"
+#include "ablations/techniques/operations.h"
+#include "ablations/techniques/weights/embedding_gradient.h"
+#include "ablations/techniques/weights/master_adamw.h"
 #include "model/gpt2.h"
 #include "model/gradients.h"
 #include "model/ops.h"
@@ -33,23 +38,20 @@ constexpr Sizes wide{.C = 48}, odd{.C = 30};
 constexpr int64_t chunk_bytes = int64_t{10} * 107 * 4;
 
 Ops with_cuda(Ops ops) {
-  ops.add_norm = cuda_add_norm();
-  ops.mlp = cuda_mlp();
-  ops.head_loss = cuda_head_loss(chunk_bytes);
+  ops.add_norm = fused_add_norm(add_norm_on_cuda, nullptr);
+  ops.mlp = fused_mlp(mlp_on_cuda, cuda_products, nullptr);
+  ops.head_loss = fused_head_loss(head_loss_on_cuda, cuda_products, chunk_bytes, nullptr);
   return ops;
 }
 
 // As steps with master weights have them.
 Ops with_cuda_into(Gradients& gradients, Ops ops) {
   ops.embed = embed_into(gradients, cuda_embedding_gradient, ops.embed);
-  ops.linear = cuda_linear(&gradients);
-  ops.qkv = [linear = ops.linear](const Tensor& x, const Tensor& weight, const Tensor& bias) {
-    const std::vector<Tensor> thirds = linear(x, weight, bias).split(x.size(-1), -1);
-    return std::array{thirds[0], thirds[1], thirds[2]};
-  };
-  ops.add_norm = cuda_add_norm(&gradients);
-  ops.mlp = cuda_mlp(&gradients);
-  ops.head_loss = cuda_head_loss(chunk_bytes, &gradients);
+  ops.linear = own_linear(cuda_products, &gradients);
+  ops.qkv = qkv_in_one_product(ops.linear);
+  ops.add_norm = fused_add_norm(add_norm_on_cuda, &gradients);
+  ops.mlp = fused_mlp(mlp_on_cuda, cuda_products, &gradients);
+  ops.head_loss = fused_head_loss(head_loss_on_cuda, cuda_products, chunk_bytes, &gradients);
   return ops;
 }
 
@@ -204,7 +206,7 @@ TEST(CudaStep, UpdatesMasterWeightsAsACpuDoes) {
   GPT2 on_cpu = model_of(odd), on_cuda = model_of(odd);
   for (GPT2* gpt2 : {&on_cpu, &on_cuda}) gpt2->split_weights();
   const Gradients of_cpu(on_cpu.parameters()), of_cuda(on_cuda.parameters());
-  AdamW reference(on_cpu.parameters(), Optimizer::fused, Weights::master);
+  AdamW reference(on_cpu.parameters(), Optimizer::fused, {}, master_adamw);
   std::vector<MasterWeight> weights;
   for (const auto& [name, tensor, remainder] : on_cuda.parameters()) {
     weights.push_back({.weight = tensor,
@@ -214,7 +216,7 @@ TEST(CudaStep, UpdatesMasterWeightsAsACpuDoes) {
                        .second_moment = at::zeros(tensor.sizes()),
                        .weight_decay = tensor.dim() >= 2 ? AdamWOptions{}.weight_decay : 0.0});
   }
-  const CudaMasterAdamW tried(weights);
+  const auto tried = cuda_master_adamw(weights);
   at::manual_seed(3);
   for (int number = 1; number <= 4; ++number) {
     for (size_t i = 0; i < weights.size(); ++i) {
@@ -223,15 +225,15 @@ TEST(CudaStep, UpdatesMasterWeightsAsACpuDoes) {
       on_cpu.parameters()[i].tensor.grad().copy_(gradient);
     }
     const auto [expected_norm, expected] = reference.clip();
-    const auto [norm, found] = tried.clip(AdamWOptions{}.max_norm);
+    const auto [norm, found] = tried->clip(AdamWOptions{}.max_norm);
     EXPECT_EQ(expected.item<double>() < 1, number % 2 == 0);
     EXPECT_NEAR(found.item<double>() / expected.item<double>(), 1, 1e-5);
     EXPECT_NEAR(norm.item<double>() / expected_norm.item<double>(), 1, 1e-5);
-    EXPECT_EQ(tried.clip(INFINITY).coefficient.item<double>(), 1);
+    EXPECT_EQ(tried->clip(INFINITY).coefficient.item<double>(), 1);
     const double rate = 0.01 * number;
     reference.set_learning_rate(rate);
     reference.step(expected);
-    tried.step(at::full({}, rate, at::kFloat), at::full({}, number, at::kFloat), expected);
+    tried->step({rate, number, at::full({}, number, at::kFloat)}, expected);
     for (size_t i = 0; i < weights.size(); ++i) {
       const Parameter &theirs = on_cpu.parameters()[i], &ours = on_cuda.parameters()[i];
       EXPECT_TRUE(at::allclose(whole_weight(ours), whole_weight(theirs), 1e-5, 1e-6)) << ours.name << ", " << number;

@@ -1,6 +1,6 @@
-#include "model/step_memory.h"
+#include "ablations/techniques/step_memory.h"
 
-#include "ablations/techniques/cpu/fused.h"
+#include "ablations/techniques/cross_entropy/chunks.h"
 
 #include <algorithm>
 #include <vector>
@@ -19,7 +19,7 @@ struct Sizes {
   double layers;
   // Numbers: all weights; those of matrices and biases that autocast copies; logits with padding columns; the T x T
   // matrices of one layer.
-  double weights = 0, matrices = 0, biases = 0, BTC = 0, logits = 0, scores = 0;
+  double weights = 0, matrices = 0, biases = 0, BTC = 0, tokens = 0, logits = 0, scores = 0;
   double embedding = 0;  // bytes of its gradient
 
   Sizes(const Config& config, const Recipe& of, int64_t batch, int64_t context)
@@ -36,8 +36,9 @@ struct Sizes {
     matrices = layers * 12 * C * C + rows * C;
     biases = layers * 9 * C;
     embedding = float_bytes * rows * C;
-    BTC = B * T * C;
-    logits = B * T * rows;
+    tokens = B * T;
+    BTC = tokens * C;
+    logits = tokens * rows;
     scores = B * static_cast<double>(config.n_head) * T * T;
   }
 
@@ -92,7 +93,9 @@ struct Sizes {
       case CrossEntropy::fused:
         break;
     }
-    return std::min(logits * low, static_cast<double>(on_cpu ? head_loss_chunk_bytes : cuda_head_loss_chunk_bytes));
+    const double row_bytes = logits / tokens * low;
+    return row_bytes * static_cast<double>(head_loss_rows(static_cast<int64_t>(tokens), static_cast<int64_t>(row_bytes),
+                                                          head_loss_chunk_bytes(!on_cpu)));
   }
 
   // AdamW's denominators, of the largest tensor or of all of them; where its factors are on the device as many

@@ -1,4 +1,4 @@
-#include "model/costs.h"
+#include "ablations/techniques/costs.h"
 
 #include <algorithm>
 

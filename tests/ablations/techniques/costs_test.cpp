@@ -1,5 +1,5 @@
 // What a step costs, against counts made by hand and against MFU's formula.
-#include "model/costs.h"
+#include "ablations/techniques/costs.h"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,8 @@
-#include "ablations/techniques/weights/cuda.h"
-
 #include "ablations/techniques/cpu/fused.h"
 #include "ablations/techniques/cuda/call.h"
 #include "ablations/techniques/weights/adamw.h"
 #include "ablations/techniques/weights/gradient_norm.h"
+#include "ablations/techniques/weights/master_adamw.h"
 
 #include <algorithm>
 #include <iterator>
@@ -22,16 +21,41 @@ Tensor on_device(const std::vector<Row>& rows, at::Device device) {
   return bytes.to(device);
 }
 
-}  // namespace
+class CudaMasterAdamW : public MasterUpdate {
+ public:
+  explicit CudaMasterAdamW(std::vector<MasterWeight> weights) : weights_(std::move(weights)) {
+    std::vector<MasterWeight> float32, split;
+    std::ranges::partition_copy(weights_, std::back_inserter(float32), std::back_inserter(split),
+                                [](const MasterWeight& one) { return one.weight.scalar_type() == at::kFloat; });
+    all_ = table_of(weights_);
+    float32_ = table_of(float32);
+    split_ = table_of(split);
+  }
 
-CudaMasterAdamW::CudaMasterAdamW(std::vector<MasterWeight> weights) : weights_(std::move(weights)) {
-  std::vector<MasterWeight> float32, split;
-  std::ranges::partition_copy(weights_, std::back_inserter(float32), std::back_inserter(split),
-                              [](const MasterWeight& one) { return one.weight.scalar_type() == at::kFloat; });
-  all_ = table_of(weights_);
-  float32_ = table_of(float32);
-  split_ = table_of(split);
-}
+  [[nodiscard]] Clip clip(double max_norm) const override;
+
+  void step(const Step& step, const Tensor& coefficient) const override {
+    const Node node("model::adamw");
+    const auto* on_device = std::get_if<Tensor>(&step.learning_rate);
+    const Tensor learning_rate =
+        on_device != nullptr ? *on_device : at::full_like(step.count_on_device, std::get<double>(step.learning_rate));
+    update<float>(float32_, learning_rate, step.count_on_device, coefficient);
+    update<kernels::bf16>(split_, learning_rate, step.count_on_device, coefficient);
+  }
+
+ private:
+  // On the device, as bytes: the tables of tensors.h.
+  struct Table {
+    Tensor tensors, chunks;
+    int64_t chunk_count = 0;
+  };
+  [[nodiscard]] Table table_of(const std::vector<MasterWeight>& weights) const;
+  template <class T>
+  void update(const Table& table, const Tensor& learning_rate, const Tensor& number, const Tensor& coefficient) const;
+
+  std::vector<MasterWeight> weights_;  // the tables point into them
+  Table all_, float32_, split_;
+};
 
 CudaMasterAdamW::Table CudaMasterAdamW::table_of(const std::vector<MasterWeight>& weights) const {
   std::vector<kernels::ParameterTensor> tensors;
@@ -86,10 +110,10 @@ void CudaMasterAdamW::update(const Table& table, const Tensor& learning_rate, co
                     stream_for(coefficient));
 }
 
-void CudaMasterAdamW::step(const Tensor& learning_rate, const Tensor& number, const Tensor& coefficient) const {
-  const Node node("model::adamw");
-  update<float>(float32_, learning_rate, number, coefficient);
-  update<kernels::bf16>(split_, learning_rate, number, coefficient);
+}  // namespace
+
+std::unique_ptr<const MasterUpdate> cuda_master_adamw(std::vector<MasterWeight> weights) {
+  return std::make_unique<CudaMasterAdamW>(std::move(weights));
 }
 
 }  // namespace model

@@ -1,5 +1,5 @@
 // What a step takes, against counts made by hand and counts of PyTorch's allocators.
-#include "model/step_memory.h"
+#include "ablations/techniques/step_memory.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,26 @@
+// The operations of a step under a recipe: the model's reference table (model/ops.h), in which each technique replaces
+// its own.
+#pragma once
+
+#include "model/gradients.h"
+#include "model/ops.h"
+#include "model/recipe.h"
+#include "model/trainer.h"
+
+namespace model {
+
+// Replaces what the recipe's value of one field replaces. With `gradients`, which must outlive the table, the
+// operations of a training step write the weights' gradients there.
+using Install = void(const Recipe& recipe, Gradients* gradients, Ops& ops);
+
+// Each in its technique's folder.
+Install install_products, install_norm, install_mlp, install_cross_entropy, install_qkv_products, install_attention,
+    install_residual, install_weights;
+
+// All of them. Throws c10::Error for a recipe whose operations this program was built without.
+Ops ops_for(const Recipe& recipe, Gradients* gradients = nullptr);
+
+// The same for a Trainer, with the update of master weights.
+StepParts step_parts();
+
+}  // namespace model
