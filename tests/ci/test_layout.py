@@ -1,4 +1,4 @@
-"""Includes go the way that the README's layout says: arrows point one way."""
+"""Includes go the way that the layout of docs/developing.md says: arrows point one way."""
 
 import pathlib
 import re
@@ -6,9 +6,9 @@ import re
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-LAYOUT = (ROOT / "README.md").read_text().split("## Layout")[1]
+LAYOUT = (ROOT / "docs" / "developing.md").read_text().split("## Layout")[1].split("\n    ablations/")[1].split("\n    files/")[0]
 # In the order of the layout, in which each uses those above it; two stand apart.
-INNER = ["ablations/" + name for name in re.findall(r"^      (\w+)/ +(?! |apart)", LAYOUT, re.M)]
+INNER = ["ablations/" + name for name in re.findall(r"^      (\w+)/ +(?! |on its own)", LAYOUT, re.M)]
 HARNESS = ["harness/stats", "harness/measure", "harness/gpu"]
 BELOW = {
     "files": set(),
