@@ -1,6 +1,7 @@
 #include "cli/command.h"
 
 #include "ablations/techniques/techniques.h"
+#include "ablations/text/list.h"
 #include "files/files.h"
 #include "files/json_file.h"
 #include "model/config.h"
@@ -11,6 +12,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -54,6 +56,33 @@ std::string bytes_text(int64_t bytes) {
 
 // What a message shows of a flag's value.
 std::string or_nothing(const std::string& text) { return text.empty() ? "nothing" : text; }
+
+// What is wrong with a text. Empty: nothing.
+std::string fault_of_text(const std::string& text) {
+  if (text.empty()) return "must not be empty";
+  try {
+    (void)Json(text).dump();
+  } catch (const Json::type_error&) {
+    return files::in_quotes(text) + " is not UTF-8";
+  }
+  return "";
+}
+
+// CLI11 splits a list itself, but drops its empty items unseen.
+CLI::Option* add_list(Command& command, const std::string& name,
+                      const std::function<void(std::vector<std::string>)>& keep, const std::string& help) {
+  return command
+      .add_option_function<std::vector<std::string>>(
+          name,
+          [name, keep](const std::vector<std::string>& given) {
+            const std::string text = fmt::format("{}", fmt::join(given, ","));
+            keep(list_of(text, fmt::format("{} {}", name, text)));
+          },
+          help)
+      ->type_name("A,B,...")
+      ->check(CLI::Validator(fault_of_text, ""))
+      ->allow_extra_args(false);
+}
 
 }  // namespace
 
@@ -164,16 +193,7 @@ CLI::Option* add_percent(Command& command, const std::string& name, double& valu
 
 CLI::Option* add_text(Command& command, const std::string& names, std::string& value, const std::string& help,
                       const std::string& type) {
-  const auto fault = [](const std::string& text) -> std::string {
-    if (text.empty()) return "must not be empty";
-    try {
-      (void)Json(text).dump();
-    } catch (const Json::type_error&) {
-      return files::in_quotes(text) + " is not UTF-8";
-    }
-    return "";
-  };
-  return command.add_option(names, value, help)->type_name(type)->check(CLI::Validator(fault, ""));
+  return command.add_option(names, value, help)->type_name(type)->check(CLI::Validator(fault_of_text, ""));
 }
 
 CLI::Option* add_output(Command& command, const std::string& name, std::string& value, const std::string& help,
@@ -187,8 +207,14 @@ CLI::Option* add_output(Command& command, const std::string& name, std::string& 
 
 CLI::Option* add_names(Command& command, const std::string& name, std::vector<std::string>& value,
                        const std::string& help) {
-  CLI::Option* const option = command.add_option(name, value, help);
-  return option->delimiter(',')->type_name("A,B,...")->allow_extra_args(false);
+  return add_list(
+      command, name, [&value](std::vector<std::string> items) { value = std::move(items); }, help);
+}
+
+CLI::Option* add_names(Command& command, const std::string& name, std::string& value, const std::string& help) {
+  return add_list(
+      command, name,
+      [&value](const std::vector<std::string>& items) { value = fmt::format("{}", fmt::join(items, ",")); }, help);
 }
 
 CLI::Option* add_choice(Command& command, const std::string& names, std::string& value,

@@ -129,9 +129,8 @@ void add_ablate(CommandLine& line) {
   add_choice(command, "--ladder", flags->ladder, ladder_names(),
              ", or a file (default: gpt2 with a GPU, gpt2-cpu without)", "NAME|FILE");
   add_choice(command, "--mode", flags->design.mode, mode_names(), " (default: cumulative)", "MODE");
-  auto* factors = add_text(command, "--factors", flags->design.factors,
-                           "optimizations of --mode factorial (default: all, if at most 4)", "A,B,...")
-                      ->join(',');
+  auto* factors = add_names(command, "--factors", flags->design.factors,
+                            "optimizations of --mode factorial (default: all, if at most 4)");
   auto* sweep =
       add_text(command, "--sweep", flags->design.sweep,
                "batch=16,32,64, context=512,1024 or accumulation=1,2,4: speed and memory over sizes", "WHAT=N,N");
@@ -140,9 +139,8 @@ void add_ablate(CommandLine& line) {
                          "the first is what the others are compared with");
   auto* peer = add_text(command, "--with-peer", flags->design.peer,
                         "pytorch: the same work in plain PyTorch, its runs between ours", "PEER");
-  auto* peer_modes = add_text(command, "--peer-modes", flags->design.peer_modes,
-                              "eager,compile,max-autotune,cuda-graphs (default: all that the device has)", "A,B,...")
-                         ->join(',');
+  auto* peer_modes = add_names(command, "--peer-modes", flags->design.peer_modes,
+                               "eager,compile,max-autotune,cuda-graphs (default: all that the device has)");
   auto* peer_rung = add_names(command, "--peer-rung", flags->design.peer_rungs,
                               "with --with-peer: rungs to compare with PyTorch (default: the last)");
   command.values[rung] = command.values[peer_rung] = rung_names();
@@ -318,8 +316,7 @@ void add_profile(CommandLine& line) {
   command.heading("Details");
   command.add_flag("--roofline", flags->roofline, "with --trace: how far each part is from what this machine can do")
       ->needs(trace);
-  add_text(command, "--metrics", flags->metrics, "metrics to count (default: those that fit into one pass)", "A,B,...")
-      ->join(',');
+  add_names(command, "--metrics", flags->metrics, "metrics to count (default: those that fit into one pass)");
   auto* passes = add_number(command, "--max-passes", flags->max_passes,
                             "most steps to count, one for each pass of the metrics (default 16)", 1, 1000);
   passes->needs(counters);

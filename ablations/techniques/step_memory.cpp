@@ -19,7 +19,8 @@ struct Sizes {
   double layers;
   // Numbers: all weights; those of matrices and biases that autocast copies; logits with padding columns; the T x T
   // matrices of one layer.
-  double weights = 0, matrices = 0, biases = 0, BTC = 0, tokens = 0, logits = 0, scores = 0;
+  double weights = 0, matrices = 0, biases = 0, BTC = 0, logits = 0, scores = 0;
+  double tokens = 0, heads = 0;
   double embedding = 0;  // bytes of its gradient
 
   Sizes(const Config& config, const Recipe& of, int64_t batch, int64_t context)
@@ -39,7 +40,8 @@ struct Sizes {
     tokens = B * T;
     BTC = tokens * C;
     logits = tokens * rows;
-    scores = B * static_cast<double>(config.n_head) * T * T;
+    heads = static_cast<double>(config.n_head);
+    scores = tokens * heads * T;
   }
 
   [[nodiscard]] bool separate() const { return recipe.weights == Weights::separate; }
@@ -47,17 +49,22 @@ struct Sizes {
     return recipe.attention == Attention::manual || recipe.attention == Attention::math;
   }
 
+  // A LayerNorm keeps the mean of each token and one over its deviation, in float32.
+  [[nodiscard]] double of_norm() const { return 2 * float_bytes * tokens; }
+
   // What one layer keeps, without T x T matrices: what both LayerNorms read (the stream), what the four products read
   // (C, C, C and 4 C numbers a token), q, k and v, and what GELU reads (4 C). What GELU makes is made once more by the
   // fused MLP of a CPU. Three products each convert their input for themselves, where it is not of the low type.
+  // Attention that is not written out keeps the logarithm of each softmax's sum.
   [[nodiscard]] double layer() const {
     const double hidden = recipe.mlp == Mlp::fused && on_cpu ? 4 * low : 0;
     const bool converts = recipe.qkv_products == QkvProducts::three && recipe.norm == Norm::aten && stream > low;
-    return BTC * (2 * stream + 14 * low - hidden + (converts ? 2 * low : 0));
+    const double sums = written_out() ? 0 : float_bytes * tokens * heads;
+    return BTC * (2 * stream + 14 * low - hidden + (converts ? 2 * low : 0)) + 2 * of_norm() + sums;
   }
 
   // Then what ln_f and head read.
-  [[nodiscard]] double activations() const { return layers * layer() + BTC * (stream + low); }
+  [[nodiscard]] double activations() const { return layers * layer() + BTC * (stream + low) + of_norm(); }
 
   // CUDA's autocast computes softmax in float32 and makes a copy for the product; the CPU's stays in the low type.
   [[nodiscard]] double attention() const {
@@ -124,7 +131,8 @@ struct Sizes {
     const double cut_up = 0.4 * std::min(forward, backward);
     if (recipe.host_memory == HostMemory::release || !separate()) return cut_up;
     const double gap = written_out() ? std::max(0.0, 2 * scores * low - layer()) : 0;
-    return cut_up + low * weights + layers * gap;
+    const double chunk = recipe.cross_entropy == CrossEntropy::fused ? in_loss() : 0;
+    return cut_up + low * weights + layers * gap + chunk / 2;
   }
 
   [[nodiscard]] double process() const {

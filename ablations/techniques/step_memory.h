@@ -6,9 +6,10 @@
 //   copies       of the weights in autocast's type; master weights need none
 //   activations  what each operation keeps for its backward pass, as ops.h and the fused operations hand it on: for a
 //                token of one layer 2 C numbers of the residual stream, and 14 C that products, attention and GELU read
-//                (10 C where a fused MLP makes GELU's result again)
+//                (10 C where a fused MLP makes GELU's result again), and two float32 numbers of each LayerNorm
 //   attention    If it is written out, each layer keeps its softmax, T x T for each head, and has three such matrices
-//                while it computes. FlashAttention keeps none (Dao et al. 2022).
+//                while it computes. FlashAttention keeps none (Dao et al. 2022), but the logarithm of each softmax's
+//                sum, which is among the activations.
 //   logits       with their log-probabilities. ATen's loss makes two more float32 matrices of that size; under CUDA's
 //                autocast it keeps them in both types and makes one more. The loss in place makes none, and the fused
 //                loss has one chunk (fused.h).
@@ -17,8 +18,8 @@
 // layer by layer. On a GPU the tensors at the peak are what PyTorch counts as allocated, within 3 %: the fake device of
 // the tests counts them (tests/program/test_fake_device.py).
 //
-// What comes on top is no count. On a CPU it is fitted to runs, so that the total is within 10 % of every peak in
-// results/evidence (tests/ablations/profile/estimate_test.cpp), and of a model of two layers:
+// What comes on top is no count. On a CPU it is fitted to runs, so that the total is within 13 % of the peaks in
+// results/evidence (tests/ablations/profile/estimate_test.cpp), also of a model of two layers:
 //
 //   process      0.4 GiB on a CPU, mostly PyTorch's libraries; 0.48 if the heap keeps what is freed. On a GPU 1 GiB for
 //                the context, kernels and workspaces: a guess, because no GPU has been measured yet.
@@ -26,9 +27,11 @@
 //                forward's were, nor the other way round: 0.4 of what the smaller pass needs beside the weights. A heap
 //                that keeps what is freed (host_memory keep) has cut up the places of the last step's gradients before
 //                this step makes its own: as many bytes more as products write gradients. Between the matrices that
-//                attention keeps, it leaves gaps of two more in each layer, less what else the layer keeps there. On a
-//                GPU 0.2 GiB, and one more matrix of logits as the loss takes them: what PyTorch's allocator reserves
-//                on the fake device, within 20 %.
+//                attention keeps, it leaves gaps of two more in each layer, less what else the layer keeps there. The
+//                place of the fused loss's chunk is cut up, too, or not: half a chunk is counted. Where attention's
+//                matrices are more than all else that forward finds and leaves, such a heap takes up to twice what
+//                is counted here, and more or less from step to step. On a GPU 0.2 GiB, and one more matrix of logits
+//                as the loss takes them: what PyTorch's allocator reserves on the fake device, within 20 %.
 #pragma once
 
 #include "model/config.h"

@@ -167,9 +167,16 @@ void warn(const Plan& plan, const Measurements& measured, const ComparedRecipe& 
         "of the program; it needs {}: run ladder gate --save with the baseline's own program on other days",
         label, base->sessions.size(), base->sessions.size() == 1 ? "" : "s", harness::sessions_to_judge_by));
   }
-  if (base != nullptr && head != nullptr && is_side_by_side(plan) && !plan.gate->calibrates &&
+  if (base != nullptr && head != nullptr && !plan.gate->calibrates &&
       is_same_program(base->records.front(), head->records.front())) {
-    warnings.push_back(fmt::format("{}: base and head are the same program: this measures noise", label));
+    const bool differs =
+        entry.verdict == harness::Verdict::regression || entry.verdict == harness::Verdict::improvement;
+    if (is_side_by_side(plan)) {
+      warnings.push_back(fmt::format("{}: base and head are the same program: this measures noise", label));
+    } else if (differs) {
+      warnings.push_back(
+          fmt::format("{}: base and head are the same program: this difference is the machine's", label));
+    }
   }
   if (noise && noise->floor > plan.gate->min_effect) {
     const bool of_sessions = noise->source == NoiseSource::sessions;

@@ -88,8 +88,8 @@ def test_each_rung_has_a_line_to_the_loss():
     study = to_loss_of()
     chart = draw("to_loss", study)
     wide, _ = drawn(chart)
-    assert [row["text"] for row in data(chart.wide) if "name" in row] == ["float32", "bf16 autocast", "flash attention"]
-    assert [row["text"] for row in data(chart.wide) if "below" in row] == ["3.50 s", "1.75 s", "1.17 s"] * 2  # where it crosses the loss
+    assert [row["text"] for row in data(chart.wide) if "name" in row] == ["float32 · 3.50 s", "bf16 autocast · 1.75 s", "flash attention · 1.17 s"]
+    assert [row["seconds"] for row in data(chart.wide) if {"at", "seconds"} <= row.keys()] == [rung["seconds"] for rung in study["rungs"] if rung["seconds"]]
     assert {row["line"] for row in data(chart.wide) if "line" in row} == {*(f"training {i}" for i in range(9)), *(f"rung {i}" for i in range(3))}
     points = [row for row in data(chart.wide) if row.get("line") == "rung 1"]
     assert [(row["seconds"], row["loss"]) for row in points] == [(at["seconds"], at["loss"]) for at in study["rungs"][1]["medians"]]

@@ -25,7 +25,7 @@ def test_formats(show, value, text):
 
 
 def test_memory_has_one_unit_for_the_column():
-    study = make()
+    study = part_of(make())["study"]
     assert [r["memory"] for r in ladder.rows(study)][:2] == ["3.1", "2.9"]
     study["rungs"][1]["peak_memory_bytes"] = 2**29
     assert [r["memory"] for r in ladder.rows(study)][:2] == ["3.1", "0.5"]

@@ -295,6 +295,12 @@ REFUSED = [
     (["ablate", "--ladder", "gpt9", "--out", "study"], f"--ladder gpt9: no such ladder; did you mean gpt2[?] There are {LADDERS}"),
     ([*ABLATE, "--mode", "both"], "--mode must be one of cumulative, leave-one-out, one-at-a-time, factorial, sweep, got both$"),
     ([*ABLATE, "--mode", "factorail"], r"got factorail; did you mean factorial\?$"),
+    # Lists.
+    ([*ABLATE, "--sweep", "batch=1,2", "--rung", "bf16,,flash"], "--rung bf16,,flash: must be a list such as a,b,c, without empty items$"),
+    ([*ABLATE, "--mode", "factorial", "--factors", "flash,"], "--factors flash,: must be a list such as a,b,c, without empty items$"),
+    ([*ABLATE, "--with-peer", "pytorch", "--peer-modes", ",eager"], "--peer-modes ,eager: must be a list such as a,b,c, without empty items$"),
+    ([*ABLATE, "--with-peer", "pytorch", "--peer-rung", "flash", "--peer-rung", ""], "--peer-rung: must not be empty"),
+    (["gate", "--rung", "flash,flash"], "--rung flash,flash: flash is given twice$"),
     # Flags that exclude each other.
     ([*ABLATE, "--sweep", "batch=1,2", "--batch", "3"], "--batch cannot be combined with --sweep batch=..."),
     ([*ABLATE, "--explain", "--mode", "leave-one-out"], "--explain: needs --mode cumulative"),

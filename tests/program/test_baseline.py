@@ -177,8 +177,8 @@ def test_calibration_publishes_a_noise_floor_that_the_gate_reads(ladder, remembe
                   "--out", tmp_path / "g", variables={"GITHUB_ACTIONS": "true"})
     verdict = verdict_of(tmp_path / "g")
     assert verdict["noise"] == [{"floor": 0.5, "source": "calibration"}], gate.stderr
-    assert [warning for warning in verdict["warnings"] if "noise floor" in warning], verdict["warnings"]
-    assert [line for line in gate.stderr.splitlines() if line.startswith("::warning title=ladder gate::") and "noise floor" in line]
+    assert [warning for warning in verdict["warnings"] if "these 6 pairs can show changes above 50.0 % only; you asked for 2 %" in warning], verdict["warnings"]
+    assert [line for line in gate.stderr.splitlines() if line.startswith("::warning title=ladder gate::") and "can show changes above 50.0 %25 only" in line]
 
 
 def test_a_baseline_learns_how_its_sessions_differ(ladder, remembered, tmp_path) -> None:
@@ -202,7 +202,7 @@ def test_a_baseline_learns_how_its_sessions_differ(ladder, remembered, tmp_path)
     assert medians() == [10, 10.4] and "one more session of the baseline's program" in done.stdout
     warnings = " ".join(verdict["warnings"])
     assert "the baseline has only 1 session, so" in warnings and "not interleaved" in warnings
-    assert "base and head are the same program" in warnings
+    assert "base and head are the same program: this difference is the machine's" in warnings
     assert verdict["noise"] == [None]  # one session does not show how far two are apart
     # A session soon after the last one, a disturbed one, or one with other steps is not added.
     done, verdict = gate("disturbed", 12, 4, disturbed=("throttled: heat",))
@@ -225,7 +225,7 @@ def test_a_baseline_learns_how_its_sessions_differ(ladder, remembered, tmp_path)
     assert abs(entry["base_ms"] - mean) < 1e-9 and abs(entry["ratio"] - 10.4 / mean) < 1e-9 and entry["lo"] < 0.9 < 1.2 < entry["hi"]
     (noise,) = verdict["noise"]
     assert noise["source"] == "sessions" and noise["floor"] > 0.2
-    assert any("below the noise floor of 3 sessions here" in warning for warning in verdict["warnings"])
+    assert any("these 3 sessions can show changes above" in warning for warning in verdict["warnings"])
     assert not any("not interleaved" in warning for warning in verdict["warnings"])
     assert "base: the mean of 3 sessions of one program" in " ".join(done.stdout.split())
     (file,) = baselines.glob("*/*.json")

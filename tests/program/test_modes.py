@@ -232,7 +232,7 @@ def test_pytorch_compiles_beside_the_rungs_that_are_named(small, home, ladder, t
     study = study_of(tmp_path / "study")
     assert [(rung["peer"], rung["against"]) for rung in study["rungs"] if "peer" in rung] == [("pytorch-compile", 1)], done.stderr
     assert "--peer-modes compile --peer-rung memory " in again(tmp_path / "study")
-    for flags, says in ((["--peer-rung", "warp"], "--peer-rung warp: no such rung; ladder small has start, memory, flash"), (["--peer-rung", "flash", "--peer-rung", "flash"], "--peer-rung flash: given twice"),
+    for flags, says in ((["--peer-rung", "warp"], "--peer-rung warp: no such rung; ladder small has start, memory, flash"), (["--peer-rung", "flash", "--peer-rung", "flash"], "--peer-rung flash,flash: flash is given twice"),
                         (["--peer-rung", "flash", "--mode", "factorial"], "")):
         done = ladder(*peers, *flags, "--out", tmp_path / "no")
         assert done.returncode == 2 and says in done.stderr and not (tmp_path / "no").exists(), done.stderr

@@ -49,7 +49,8 @@ TEST(StepMemory, Float32ByHand) {
     EXPECT_DOUBLE_EQ(parts.allocator, 0.4 * (4 * N + 4 * 32 * V)) << "of the smaller pass, which is backward";
     EXPECT_DOUBLE_EQ(parts.total(), parts.tensors() + parts.allocator + parts.process);
     const bool has_activations = moment == Moment::loss || moment == Moment::backward_begin;
-    EXPECT_DOUBLE_EQ(parts.activations, has_activations ? 2 * 4 * (2 + 14) * 768 + 2 * 4 * 768 : 0);
+    EXPECT_DOUBLE_EQ(parts.activations, has_activations ? 2 * 4 * (2 + 14) * 768 + 2 * 4 * 768 + 5 * 8 * 24 : 0)
+        << "of five LayerNorms two numbers a token";
     EXPECT_DOUBLE_EQ(parts.attention, has_activations ? 2 * 4 * 384 : 0);
   }
   const StepMemory::Parts &loss = memory.at(Moment::loss), &begin = memory.at(Moment::backward_begin),
@@ -114,6 +115,10 @@ TEST(StepMemory, AttentionWrittenOutGrowsWithTheSquareOfTheContext) {
   }
   const auto activations = [&](int64_t B) { return step_memory(config, manual, B, 1024).at(Moment::loss).activations; };
   EXPECT_DOUBLE_EQ(activations(8), 8 * activations(1));
+  manual.attention = Attention::manual;
+  const double written_out = activations(1);
+  manual.attention = Attention::flash;
+  EXPECT_DOUBLE_EQ(activations(1) - written_out, 4.0 * 12 * 12 * 1024) << "sums of softmax";
 }
 
 // Numbers of the products' type: 2 for the residual stream in it, and what GELU makes on a CPU.
@@ -191,8 +196,10 @@ TEST(StepMemory, AHeapThatKeepsWhatIsFreedHoldsMore) {
   const double N = 124439808;
   EXPECT_NEAR(more(recipe(), 128), 4 * N, 1);
   EXPECT_NEAR(more(recipe(Autocast::bf16), 128), 2 * N, 1);
-  // Two matrices 12 x T x T less what else is kept in a layer, 16 C numbers a token.
-  EXPECT_NEAR(more(recipe(), 1024), 4 * N + 12 * 4 * (2.0 * 12 * 1024 * 1024 - 16.0 * 1024 * 768), 1);
+  // Two matrices 12 x T x T less what else is kept in a layer, 16 C + 4 numbers a token.
+  EXPECT_NEAR(more(recipe(), 1024), 4 * N + 12 * 4 * (2.0 * 12 * 1024 * 1024 - 1024 * (16.0 * 768 + 4)), 1);
+  // 47 more rows of the embedding, and half of 1024 x 50304 logits.
+  EXPECT_NEAR(more(fused(Autocast::bf16, Weights::separate), 1024), 2 * (N + 47 * 768) + 1024 * 50304, 1);
   EXPECT_EQ(more(fused(Autocast::bf16, Weights::master), 1024), 0) << "gradients stay in place";
 }
 
