@@ -1,13 +1,6 @@
-<<<<<<< HEAD
 // Estimates before the first run what a plan will take: a step's counted work (ablations/techniques/costs.h) over the
-// rates of this machine, and its memory (ablations/techniques/step_memory.h). The time is only roughly right: a shared
-// processor, or memory that faults, doubles it. The memory of runs on a CPU was within 10 % in all evidence.
-=======
-// Estimates before the first run what a plan will take: a step's counted work (model/costs.h) over the rates of this
-// machine, and its memory (model/step_memory.h). The time is only roughly right: a shared processor, or memory that
-// faults, doubles it. The memory of runs on a CPU was within 13 % in the evidence but
-// for T x T matrices that are most of a step (model/step_memory.h).
->>>>>>> main
+// rates of this machine, and its memory (ablations/techniques/step_memory.h, which says how exact it is). The time is
+// only roughly right: a shared processor, or memory that faults, doubles it.
 #pragma once
 
 #include "ablations/plan/plan.h"
