@@ -104,16 +104,16 @@ struct FlashPackedAttention : torch::autograd::Function<FlashPackedAttention> {
 
 }  // namespace
 
-void install_attention(const Recipe& recipe, Gradients* /*gradients*/, Ops& ops) {
+void install_attention(const Recipe& recipe, Gradients* /*gradients*/, Ops& table) {
   if (recipe.attention == Attention::manual) return;
   if (recipe.attention != Attention::packed) {
     // SdpaScope (model/precision.h) decides which implementation it is.
-    ops.attention = [](const Tensor& q, const Tensor& k, const Tensor& v) {
+    table.attention = [](const Tensor& q, const Tensor& k, const Tensor& v) {
       return at::scaled_dot_product_attention(q, k, v, /*attn_mask=*/{}, /*dropout_p=*/0.0, /*is_causal=*/true);
     };
     return;
   }
-  ops.self_attention = [](const Ops& ops, int64_t layer, const Tensor& x, const Affine& c_attn, int64_t NH) {
+  table.self_attention = [](const Ops& ops, int64_t layer, const Tensor& x, const Affine& c_attn, int64_t NH) {
     ops.on_part(layer, "c_attn");
     const Tensor qkv = ops.linear(x, c_attn.weight, c_attn.bias).contiguous();
     ops.on_part(layer, "attention");
