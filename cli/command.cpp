@@ -1,7 +1,6 @@
 #include "cli/command.h"
 
 #include "ablations/techniques/techniques.h"
-#include "ablations/text/list.h"
 #include "files/files.h"
 #include "files/json_file.h"
 #include "model/config.h"
@@ -70,13 +69,14 @@ std::string fault_of_text(const std::string& text) {
 
 // CLI11 splits a list itself, but drops its empty items unseen.
 CLI::Option* add_list(Command& command, const std::string& name,
-                      const std::function<void(std::vector<std::string>)>& keep, const std::string& help) {
+                      const std::function<void(std::vector<std::string>)>& keep, const std::string& help,
+                      Repeats repeats = Repeats::refused) {
   return command
       .add_option_function<std::vector<std::string>>(
           name,
-          [name, keep](const std::vector<std::string>& given) {
+          [name, keep, repeats](const std::vector<std::string>& given) {
             const std::string text = fmt::format("{}", fmt::join(given, ","));
-            keep(list_of(text, fmt::format("{} {}", name, text)));
+            keep(list_of(text, fmt::format("{} {}", name, text), repeats));
           },
           help)
       ->type_name("A,B,...")
@@ -206,9 +206,9 @@ CLI::Option* add_output(Command& command, const std::string& name, std::string& 
 }
 
 CLI::Option* add_names(Command& command, const std::string& name, std::vector<std::string>& value,
-                       const std::string& help) {
+                       const std::string& help, Repeats repeats) {
   return add_list(
-      command, name, [&value](std::vector<std::string> items) { value = std::move(items); }, help);
+      command, name, [&value](std::vector<std::string> items) { value = std::move(items); }, help, repeats);
 }
 
 CLI::Option* add_names(Command& command, const std::string& name, std::string& value, const std::string& help) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "cli/flags.h"
+#include "text/list.h"
 
 #include <CLI/CLI.hpp>
 
@@ -82,10 +83,10 @@ CLI::Option* add_text(Command& command, const std::string& names, std::string& v
 // A path that is written. "-" is refused, because standard output cannot be that; `instead` says what can.
 CLI::Option* add_output(Command& command, const std::string& name, std::string& value, const std::string& help,
                         const std::string& type, const std::string& instead = "");
-// Several names: separated by commas, or with the flag again for each. None is empty or given twice. As one text they
-// are separated by commas.
+// Several names: separated by commas, or with the flag again for each. None is empty, and none is given
+// twice unless repeats are kept. As one text they are separated by commas.
 CLI::Option* add_names(Command& command, const std::string& name, std::vector<std::string>& value,
-                       const std::string& help);
+                       const std::string& help, Repeats repeats = Repeats::refused);
 CLI::Option* add_names(Command& command, const std::string& name, std::string& value, const std::string& help);
 // One of `values`, which the help names before `help`.
 CLI::Option* add_choice(Command& command, const std::string& names, std::string& value,

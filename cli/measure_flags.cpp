@@ -136,7 +136,8 @@ void add_ablate(CommandLine& line) {
                "batch=16,32,64, context=512,1024 or accumulation=1,2,4: speed and memory over sizes", "WHAT=N,N");
   auto* rung = add_names(command, "--rung", flags->design.rungs,
                          "rungs to measure with --sweep (default: the last) or to train with --to-loss (default: all); "
-                         "the first is what the others are compared with");
+                         "the first is what the others are compared with; a rung may be given twice",
+                         Repeats::kept);
   auto* peer = add_text(command, "--with-peer", flags->design.peer,
                         "pytorch: the same work in plain PyTorch, its runs between ours", "PEER");
   auto* peer_modes = add_names(command, "--peer-modes", flags->design.peer_modes,

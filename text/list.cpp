@@ -11,13 +11,13 @@
 
 namespace ablations {
 
-std::vector<std::string> list_of(const std::string& text, const std::string& where) {
+std::vector<std::string> list_of(const std::string& text, const std::string& where, Repeats repeats) {
   std::vector<std::string> items;
   for (size_t begin = 0; begin <= text.size();) {
     const size_t end = std::min(text.find(',', begin), text.size());
     const std::string item = text.substr(begin, end - begin);
     if (item.empty()) throw std::invalid_argument(where + ": must be a list such as a,b,c, without empty items");
-    if (std::ranges::find(items, item) != items.end()) {
+    if (repeats == Repeats::refused && std::ranges::find(items, item) != items.end()) {
       throw std::invalid_argument(fmt::format("{}: {} is given twice", where, item));
     }
     items.push_back(item);

@@ -15,6 +15,7 @@ TEST(List, IsSplitAtItsCommas) {
   for (const char* bad : {"", ",", "a,", ",a", "a,,b", "a,b,a"}) {
     EXPECT_THROW(list_of(bad, "--metrics"), std::invalid_argument) << bad;
   }
+  EXPECT_EQ(list_of("a,b,a", "--rung", ablations::Repeats::kept), (std::vector<std::string>{"a", "b", "a"}));
 }
 
 TEST(List, NamesItsFirstItemsAndCountsTheOthers) {
