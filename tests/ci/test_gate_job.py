@@ -273,7 +273,7 @@ def test_a_night(gate, tmp_path, tests, ladder, history, expected) -> None:
     done = gate("nightly", base, "out", GATE_FLAGS="--wait --explain", GATE_STUDIES=str(studies), GITHUB_STEP_SUMMARY=str(summary))
     assert done.returncode == expected, done.stderr
     *calls, first, second = (tmp_path / "calls").read_text().splitlines()
-    assert calls[2:] == [f"{base}/gpu-check tests out/tests", f"{base}/ladder ablate --out out/study --wait --explain",
+    assert calls[2:] == [f"{base}/gpu-check prove out/tests", f"{base}/ladder ablate --out out/study --wait --explain",
                          f"{base}/ladder history {studies} --out out/history --fail-on-slowdown"]
     assert "2026-01-01T031700Z" in first + second and len({first, second}) == 2
     assert f"## Device tests (exit status {tests})\n\n```\ntested\n```\n" in summary.read_text()
