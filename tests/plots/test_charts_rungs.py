@@ -143,7 +143,7 @@ def test_a_gain_is_green_and_a_loss_orange_only_if_the_interval_says_so():
     assert [(r["change"], r["kept"], r["before"]) for r in rows_of(chart.wide)] == [
         ("", rate[0], None), ("gained", rate[0], rate[0]), ("lost", rate[2], rate[1]), ("unclear", rate[3], None), ("", rate[4], None),
         ("", rate[5], None), ("unclear", rate[6], None)]
-    assert [r["step_ink"] for r in rows_of(chart.wide)] == [theme.INK, theme.INK, theme.SLOWER_INK, theme.GREY, theme.SLOWER_INK, theme.INK, theme.GREY]
+    assert [r["step_ink"] for r in rows_of(chart.wide)] == [theme.INK, theme.INK, theme.SLOWER_INK, theme.GREY, theme.SLOWER_INK, theme.GREY, theme.GREY]
     assert "green: gained over the rung before · orange: lost · pale: no clear change" in chart.lines[0]
     for drawing, svg in zip((chart.wide, chart.narrow), drawn(chart)):
         bar, between = [layer for layer in drawing["layer"] if layer["mark"]["type"] == "bar"][1:3]
@@ -186,7 +186,7 @@ def test_a_study_that_is_not_usable_claims_nothing():
         assert r["speedup_first"] is r["speedup_previous"] is None and all(peer["ratio"] is None for peer in r.get("peers", []))
     chart = draw("ladder", part)
     drawn(chart)
-    assert {(r["step"], r["total"], r["change"]) for r in rows_of(chart.wide)} == {("—", "—", "")} and chart.title.startswith("Not usable")
+    assert {(r["step"], r["total"], r["change"]) for r in rows_of(chart.wide)} == {("—", "—", "unclear")} and chart.title.startswith("Not usable")
     assert draw("memory", part).title == "Peak memory" and draw("peers", part).title == "Next to PyTorch"
     assert chart.about.warnings == "Other work ran during 32 of 32 runs."
 

@@ -116,8 +116,8 @@ def test_losses_are_running_medians_against_the_limit_with_single_steps_behind()
         assert len(names) == 6 and all(b["to"] - a["to"] >= losses.LINE - 0.01 for a, b in zip(names, names[1:]))
         assert [row["last"] for row in names] == sorted((row["last"] for row in names), reverse=True)  # in the order of their lines
         assert {row["ink"] for row in names} == {row["ink"] for row in points}
-    assert "+ fused AdamW: median difference 0.0119 nats, limit 0.02" in spoken(wide)
-    assert chart.title == "Losses: 6 rungs follow the reference, median difference 0.0119 nats at most"
+    assert "+ fused AdamW: median signed difference 0.0119 nats, limit 0.02" in spoken(wide)
+    assert chart.title == "Losses: 6 rungs follow the reference, median signed difference 0.0119 nats at most"
 
 
 def test_labels_are_spread_as_little_as_needed():
