@@ -83,7 +83,7 @@ bundle: setup data  ## the folder bundle/, which runs wherever PyTorch 2.11 is
 	$(call compile,release,the program with its device tests and micro benchmarks,--target ladder device_tests ladder_micro)
 	@$(PYTHON) packaging/bundle.py --build-dir build/release --out bundle
 
-gpu-check: bundle  ## the checks that need a GPU: bundle/gpu-check $(ARGS), without ARGS the list of calls
+gpu-check: bundle  ## what only a GPU can tell: bundle/gpu-check $(ARGS); ARGS="prove FOLDER" first
 	LADDER_PYTHON="$${LADDER_PYTHON:-$(ENV)/bin/python}" bundle/gpu-check $(ARGS)
 
 workflows: setup-tests  ## .github and the script it calls: schema, security, shellcheck

@@ -19,7 +19,7 @@ from toolchain import cache_folder, say  # noqa: E402
 LARGEST = 40 * 10**6  # bytes
 PROGRAMS = {"ladder": "ladder", "micro": "micro", "device_tests": "tests/device_tests"}  # installed as, built as
 FOLDERS = ["ladders", "results/schemas", "plots", "ablations/peers"]
-FILES = ["ladder", "micro", "gpu-check", "gpu_check.py", "gpu_calls.py", "evidence.py", "environment.sh", "README.md"]
+FILES = ["ladder", "micro", "gpu-check", "gpu_check.py", "environment.sh", "README.md"]
 # Part of the compiler and the C library, on every machine.
 SYSTEM = re.compile(r"ld-linux|lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+)\.so")
 

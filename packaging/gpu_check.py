@@ -1,156 +1,186 @@
-"""gpu-check CALL [FOLDER] [--cpu]: the checks that need a GPU, in calls of under ten minutes each (gpu_calls.py).
+"""gpu-check prove DIR | measure DIR [--cpu]: what only a GPU can tell, in two calls of less than ten minutes each.
 
-A call leaves at most eight files in a folder of its own, evidence to be kept as it is: README.md (what was run, how it ended,
-what to do next), check.log (every line printed), and what it measured (evidence.py).
+No step stops another one. Each leaves a line in DIR/summary.txt and its output in DIR/logs. A second `measure DIR` resumes the studies.
 """
 import argparse
+import concurrent.futures
 import contextlib
 import json
 import os
 import re
+import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-from evidence import Check, Fault, execute
-from gpu_calls import CALLS, HOME, ON_CPU, ON_GPU, Setting, carry_out, ending
+HOME = Path(os.environ["LADDER_HOME"])
+LADDER, MICRO, TESTS = (str(HOME / "bin" / name) for name in ("ladder", "micro", "device_tests"))
+ALONE = ["Monitor", "Memory", "Counting"]  # these suites count or fill what all processes on the GPU share
+GIB_OF_A_RUN = 33  # of the hungriest rung at B=16
+# `prove` runs each rung of the ladders once; `measure` measures the first ladder.
+ON_GPU = {"seconds": 570, "ladders": ["gpt2", "gpt2-fp16", "qkv", "data-pipeline"], "size": "-B 16", "once": "--warmup 5 --steps 5",
+          "ladder": "--repeats 4 --warmup 6 --steps 40 --limit-s 60 --explain --budget-s 280", "trace": "--roofline --warmup 5 --steps 3",
+          "peers": "--sweep batch=16 --repeats 2 --warmup 4 --steps 30 --limit-s 120 --budget-s 110",
+          "micro": "products --seconds 0.1", "gate": "--pairs 6 --top-up 0"}
+ON_CPU = {"seconds": 1500, "ladders": ["tiny"], "size": "-B 2 -T 8", "once": "--warmup 4 --steps 3",
+          "ladder": "--repeats 1 --explain --budget-s 600", "trace": "", "peers": "--sweep batch=2 -T 8 --repeats 1 --budget-s 300",
+          "micro": "--benchmark_filter=^gelu/.*/cpu -T 8 --benchmark_min_time=0.001", "gate": "--pairs 6 --top-up 0 --steps 3"}
 
 
-def doctors_words():
-    """The machine and its ladders, from `ladder doctor --json`."""
-    limit = 150  # the first start on a machine may read gigabytes of libraries
-    try:
-        status, output = execute([HOME / "bin" / "ladder", "doctor", "--json"], limit, None, stderr=None)
-    except OSError as fault:
-        raise Fault(f"ladder doctor cannot start: {fault}") from fault
-    if status != 0:
-        raise Fault(f"ladder doctor: {ending(status, limit)}")
-    try:
-        found = json.loads(output)
-        return found["environment"], found["ladders"]
-    except (ValueError, KeyError, TypeError) as fault:
-        raise Fault("ladder doctor --json does not print the environment and the ladders") from fault
+def last_line(output):
+    """The line that says why a program ended: "ladder run: ..."; buffered output may follow it."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()] or ["it says nothing"]
+    return next((line for line in reversed(lines) if re.match(r"(ladder|micro)( \w+)?: ", line)), lines[-1])
 
 
-def in_words(environment):
-    gpu, cpu = environment["gpu"], environment["cpu"]
-    device = f"{gpu['name']}, {gpu['memory_bytes'] / 2**30:.1f} GiB" if gpu else environment["no_gpu_reason"]
-    changed = " and changes" if environment["git_dirty"] else ""
-    return (f"{device}; CPU {cpu['model']}, {cpu['logical_cores']} cores; torch "
-            f"{environment['torch']}, CUDA {environment['cuda']}, driver for CUDA {environment['driver_cuda'] or 'none'}, cuDNN "
-            f"{environment['cudnn'] or 'not asked'}; {environment['kernel']}; ladder built from commit "
-            f"{environment['git_commit']}{changed}, {environment['compiler_flags'].strip()}, GCC {environment['compiler']}.")
+def judged(status, output, record):
+    """A verdict, and why. A run's record says more than its output."""
+    if record and record["status"] == "failed":
+        return "FAILED", f"{record['failure']['kind']}: {record['failure']['message']}"
+    if unproven := [proof for proof in record["proofs"] if not proof["passed"]] if record else []:
+        return "FAILED", "; ".join("{field} is not proven: expected: {expected}; observed: {observed}".format(**one) for one in unproven)
+    if skipped := re.search(r": Skipped\n(.+)", output):  # a broken device test may look like a forbidden one
+        return "not here", skipped[1]
+    if re.search(r"is spent; resume with|that the budget left no time for", output):
+        return "partly", "its budget is spent; make this call again"
+    if status == 124:
+        return "FAILED", "stopped at its limit"
+    return {0: ("ok", "proven" if record else ""), 3: ("not here", last_line(output))}.get(status, ("FAILED", f"exit status {status}: {last_line(output)}"))
 
 
-def not_measured(ladder):
-    """Why rungs do not apply here: a line for each reason."""
-    rungs_of = {}
-    for rung in ladder:
-        if rung["status"] == "not applicable here":
-            rungs_of.setdefault(rung["reason"], []).append(rung["rung"])
-    return [f"not measured here: {', '.join(rungs)}: {reason}" for reason, rungs in rungs_of.items()]
+class Call:
+    """A folder, the steps that are made in it, and the time that they have."""
+
+    def __init__(self, folder, seconds):
+        self.folder, self.end, self.running, self.verdicts, self.is_interrupted = folder, time.monotonic() + seconds, [], set(), False
+        for name in ("logs", "once", "counters"):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+        self.summary = open(folder / "summary.txt", "a", encoding="utf-8")
+
+    def interrupt(self, *_):
+        """Begins nothing more, and ends what runs; completed runs are saved."""
+        self.is_interrupted, self.end = True, 0
+        for process in self.running:
+            process.terminate()
+
+    def say(self, verdict, name, words, begun):
+        line = f"{verdict:<9} {name:<34} {time.monotonic() - begun:4.0f} s  {words}".rstrip()
+        self.verdicts.add(verdict)
+        print(line, file=self.summary, flush=True)
+        with contextlib.suppress(OSError):  # nobody reads
+            print(line, flush=True)
+
+    def step(self, name, limit, *command, quiet=False, record=None, **environment):
+        """Runs a program and says how it ended; its verdict. `quiet` says only what failed."""
+        begun, log = time.monotonic(), self.folder / "logs" / f"{name.replace('/', '.')}.log"
+        limit = min(limit, self.end - begun)
+        try:
+            if limit < 5:
+                verdict, words = "not begun", "the time is up; make this call again"
+            else:
+                with log.open("w", encoding="utf-8") as file:
+                    print("$", *command, file=file, flush=True)
+                    self.running.append(subprocess.Popen(["timeout", "-k", "15", f"{limit:.0f}", *command], cwd=self.folder, stdout=file,
+                                                         stdin=subprocess.DEVNULL, stderr=file, env={**os.environ, **environment}))
+                status = self.running[-1].wait()
+                made = json.loads(record.read_text(encoding="utf-8")) if record and record.is_file() else None
+                verdict, words = judged(status, log.read_text(encoding="utf-8", errors="backslashreplace"), made)
+        except Exception as fault:  # whatever this is, the other steps are still worth making
+            verdict, words = "FAILED", f"{type(fault).__name__}: {fault}"
+        if not quiet or verdict == "FAILED":
+            self.say(verdict, name, words, begun)
+        return verdict
 
 
-def how_long(name):
-    return "under 3 min" if name == "smoke" else "under 10 min"
+def prove(call, plan, gpu, rungs):
+    """Is everything right? Programs share the GPU, so that times count for nothing."""
+    lanes = min(3, int(gpu["memory_bytes"] / 2**30 // GIB_OF_A_RUN)) if gpu else 1
+    with tempfile.TemporaryDirectory() as locks, concurrent.futures.ThreadPoolExecutor(max(1, lanes)) as pool:
+        for ladder, rung in rungs:
+            (lock := Path(locks, f"{ladder}.{rung}")).mkdir()  # runs with the same folder would wait for each other
+            record = call.folder / "once" / f"{ladder}.{rung}.json"
+            pool.submit(call.step, f"{ladder}/{rung}", 75, LADDER, "run", "--ladder", ladder, "--rung", rung, *plan["size"].split(),
+                        *plan["once"].split(), "--out", str(record), record=record, LADDER_LOCK_DIR=str(lock))
+
+    def test(name):  # in a process of its own: if it crashes or hangs, others do not; their threads wait without spinning
+        return call.step(f"test/{name}", 120, TESTS, "--gtest_color=no", f"--gtest_filter={name}", quiet=True,
+                         OMP_WAIT_POLICY="PASSIVE", OMP_NUM_THREADS="4")
+
+    begun, suite, names = time.monotonic(), "", {True: [], False: []}
+    listed = subprocess.run([TESTS, "--gtest_list_tests"], stdout=subprocess.PIPE, text=True, check=False).stdout if gpu else "*"
+    for indent, word in re.findall(r"^( *)(\S+)", listed, re.M):
+        suite = suite if indent else word
+        names[suite[:-1] in ALONE] += [suite + word] if indent else []
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        verdicts = [*pool.map(test, names[False] if gpu else ["*"])]
+    verdicts += map(test, names[True])
+    counts = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in dict.fromkeys(["ok", *verdicts]))
+    is_good = "ok" in verdicts or not gpu
+    call.say("ok" if is_good and "FAILED" not in verdicts else "FAILED", "tests", counts, begun)
+    if shutil.which("compute-sanitizer"):
+        call.step("memcheck", 120, "compute-sanitizer", "--tool", "memcheck", "--error-exitcode", "9", TESTS, "--gtest_filter=Kernels.*")
 
 
-def list_of_calls():
-    lines = ["gpu-check CALL [FOLDER] [--cpu]: one of these, best in this order", ""]
-    lines += [f"  {name:<14} {how_long(name):<13} {does}" for name, does in CALLS.items()]
-    return "\n".join([*lines, "", "Each leaves at most eight files in FOLDER (default: ./gpu-check-CALL-DEVICE-DATE). --cpu tries it "
-                      "without a GPU.", "`gpu-check --help` says what an exit status means."])
+def measure(call, plan, gpu, rungs):
+    """Alone on the machine."""
+    ladder, last = [one for one in rungs if one[0] == plan["ladders"][0]][-1]
+    of_last = ["--ladder", ladder, "--rung", last, *plan["size"].split()]
 
+    def study(name, limit, command, *arguments):
+        words = [*arguments, *plan[name].split(), "--force"]
+        if (call.folder / name / "plan.json").is_file():
+            words = ["--resume", *re.findall(r"--explain|--budget-s|(?<=--budget-s )\d+", plan[name])]
+        call.step(name, limit, LADDER, command, *words, "--out", name)
 
-def after(name):
-    """The call to make next."""
-    names = list(CALLS)
-    following = names[names.index(name) + 1:]
-    return f"gpu-check {following[0]}: {CALLS[following[0]]}" if following else "nothing: this was the last call"
+    study("ladder", 360, "ablate", "--ladder", ladder, *plan["size"].split())
+    call.step("trace", 60, LADDER, "profile", "--trace", *of_last, *plan["trace"].split(), "--out", "trace")
+    call.step("counters", 60, LADDER, "profile", "--counters", *of_last, "--out", f"counters/{last}.json")
+    sys.path.insert(0, str(HOME / "ablations" / "peers"))
+    import compilers
 
-
-def read_arguments():
-    parser = argparse.ArgumentParser(
-        prog="gpu-check", formatter_class=argparse.RawDescriptionHelpFormatter, description=list_of_calls(),
-        epilog="Exit status: 0 all went well, 1 a step failed or files cannot be written, 2 wrong usage, 3 no CUDA device or\n"
-        "`ladder doctor` does not work here, 130 interrupted (SIGINT, SIGTERM or SIGHUP).")
-    parser.add_argument("call", metavar="CALL", nargs="?")
-    parser.add_argument("folder", metavar="FOLDER", nargs="?", type=Path)
-    parser.add_argument("--cpu", action="store_true", help="a two-layer model without a GPU: CPU figures, to try out this script")
-    options = parser.parse_intermixed_args()  # FOLDER may stand after a flag
-    if options.call is not None and options.call not in CALLS:
-        parser.error(f'there is no call "{options.call}"; there are {", ".join(CALLS)}')
-    return options
+    obstacle = compilers.obstacle(on_cuda=True) if gpu else ""
+    modes = "eager,compile,cuda-graphs" if gpu and not obstacle else "eager"
+    if obstacle:
+        call.say("not here", "torch.compile", obstacle, time.monotonic())
+    study("peers", 240, "ablate", "--ladder", ladder, "--rung", last, "--with-peer", "pytorch", "--peer-modes", modes)
+    call.step("micro", 90, MICRO, *plan["micro"].split(), "--out", "micro.json")
+    study("gate", 150, "gate", *of_last, "--base", LADDER)
 
 
 def main():
-    start = time.monotonic()
-    options = read_arguments()
-    if options.call is None:
-        print(list_of_calls())
-        return 0
+    parser = argparse.ArgumentParser(prog="gpu-check", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
+                                     epilog="Exit status: 0 all went well, 1 a step failed or was not begun, 2 wrong usage, 3 no CUDA device "
+                                     "or no working\n`ladder doctor`, 130 interrupted.")
+    parser.add_argument("call", choices=["prove", "measure"])
+    parser.add_argument("folder", metavar="DIR", type=Path)
+    parser.add_argument("--cpu", action="store_true", help="try the call on a two-layer model without a GPU")
+    options = parser.parse_args()
     if options.cpu:
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
     plan = ON_CPU if options.cpu else ON_GPU
-    environment, ladders = doctors_words()
-    if environment["gpu"] is None and not options.cpu:
-        print(f"gpu-check: {environment['no_gpu_reason']}; --cpu tries this script without one", file=sys.stderr)
-        return 3
-    if plan.ladder not in ladders:
-        raise Fault(f"ladder {plan.ladder} is missing: `ladder doctor` knows {', '.join(ladders) or 'none'}")
-    rungs = [rung["rung"] for rung in ladders[plan.ladder] if rung["status"] == "can be measured"]
-    if not rungs:
-        raise Fault(f"no rung of ladder {plan.ladder} can be measured here: `ladder doctor` says why")
-    here = Setting(plan, rungs, environment["gpu"])
-    device = environment["gpu"]["name"] if environment["gpu"] else "cpu"
-    slug = re.sub(r"[^a-z0-9]+", "-", device.lower()).strip("-")
-    folder = options.folder or Path(f"gpu-check-{options.call}-{slug}-{time.strftime('%Y-%m-%d', time.gmtime())}")
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        print(f"gpu-check: {folder} exists and is not an empty folder; name another one", file=sys.stderr)
-        return 2
-    folder.mkdir(parents=True, exist_ok=True)
-
-    title = f"gpu-check {options.call} " + ("without a GPU: CPU figures" if options.cpu else f"on one {device}")
-    is_smoke = options.call == "smoke"
-    seconds = plan.smoke_seconds if is_smoke else plan.seconds
-    passed = 0.0 if is_smoke else time.monotonic() - start
-    missing = not_measured(ladders[plan.ladder])
-    about = "\n\n".join([f"`{options.call}`: {CALLS[options.call]}.", in_words(environment), *missing])
-    check = Check(folder.resolve(), seconds, title, about, passed)
-    for line in missing:
-        check.say(line)
-    with tempfile.TemporaryDirectory(prefix="gpu-check-") as cwd:
-        advice = carry_out(options.call, check, here, Path(cwd))
-    check.finish(advice or after(options.call))
-    return 0 if check.good() else 1
-
-
-def interrupt_once(number, frame):
-    signal.signal(number, signal.SIG_IGN)  # a shell that ends and the kernel both send SIGHUP: the second must not cost the records
-    raise KeyboardInterrupt
-
-
-def exit_status():
     try:
-        return main()
-    except KeyboardInterrupt:
-        return 130
-    except (Fault, OSError) as fault:  # steps keep theirs: a Fault is the environment's
-        with contextlib.suppress(OSError):
-            print(f"gpu-check: {fault}", file=sys.stderr)
-        return 3 if isinstance(fault, Fault) else 1
+        found = json.loads(subprocess.run([LADDER, "doctor", "--json"], stdout=subprocess.PIPE, check=True).stdout)
+        gpu, ladders = found["environment"]["gpu"], [(name, rung) for name in plan["ladders"] for rung in found["ladders"][name]]
+        if gpu is None and not options.cpu:
+            raise OSError(f"{found['environment']['no_gpu_reason']}; --cpu tries this script without one")
+    except (OSError, ValueError, KeyError, subprocess.SubprocessError) as fault:
+        print(f"gpu-check: {fault}", file=sys.stderr)
+        return 3
+    call = Call(options.folder.resolve(), plan["seconds"])
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:  # nohup
+            signal.signal(number, call.interrupt)
+    call.step("doctor", 150, LADDER, "doctor", "--peaks")
+    for name, rung in ladders:
+        if rung["status"] != "can be measured":
+            call.say("not here", f"{name}/{rung['rung']}", rung["reason"], time.monotonic())
+    (prove if options.call == "prove" else measure)(call, plan, gpu, [(name, rung["rung"]) for name, rung in ladders
+                                                                     if rung["status"] == "can be measured"])
+    return 130 if call.is_interrupted else 1 if call.verdicts & {"FAILED", "not begun"} else 0
 
 
 if __name__ == "__main__":
-    sys.stdout.reconfigure(errors="backslashreplace")
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # completed runs are saved
-    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup
-        signal.signal(signal.SIGHUP, interrupt_once)
-    status = exit_status()
-    try:
-        sys.stdout.flush()
-    except OSError:  # Python would try again at its end, and make the status 120
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    sys.exit(status)
+    sys.exit(main())

@@ -1,4 +1,4 @@
-"""Checks that torch.compile finds its compilers here. Standard library only, because gpu-check uses it, too, without torch."""
+"""Checks that torch.compile finds its compilers here. Standard library only, because gpu-check starts without torch."""
 
 import os
 import pathlib

@@ -24,7 +24,7 @@ def fixture_entries(tmp_path_factory) -> list[dict]:
 
 
 def test_what_is_alone_on_a_device_is_so_in_both_places(entries) -> None:
-    (alone,) = re.findall(r"^ALONE = (\[.+\])$", (ROOT / "packaging" / "gpu_calls.py").read_text(), re.M)
+    (alone,) = re.findall(r"^ALONE = (\[.+\])", (ROOT / "packaging" / "gpu_check.py").read_text(), re.M)
     device = {entry["name"]: entry for entry in entries if entry["program"] == "device_tests"}
     suites = ":".join(f"{suite}.*" for suite in json.loads(alone))
     assert f"--gtest_filter={suites}" in device["device_tests.alone"]["command"] and device["device_tests.alone"]["RUN_SERIAL"]

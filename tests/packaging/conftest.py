@@ -60,26 +60,3 @@ def elsewhere(tmp_path):
                    "XDG_CACHE_HOME": str(tmp_path / "home" / "cache"), "CUDA_VISIBLE_DEVICES": "", "LC_ALL": "C.UTF-8",
                    "LADDER_LOCK_DIR": os.environ["LADDER_LOCK_DIR"]}  # the locks of this test run, not the machine's
     return {"environment": environment, "cwd": tmp_path / "cwd"}
-
-
-@pytest.fixture
-def gpu_check(monkeypatch):
-    monkeypatch.setenv("LADDER_HOME", "/nowhere")
-    monkeypatch.syspath_prepend(str(ROOT / "packaging"))
-    import gpu_check as module
-
-    return module
-
-
-@pytest.fixture
-def gpu_calls(gpu_check):
-    import gpu_calls as module
-
-    return module
-
-
-@pytest.fixture
-def evidence(gpu_check):
-    import evidence as module
-
-    return module

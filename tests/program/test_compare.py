@@ -102,12 +102,9 @@ def test_losses_and_memory_are_compared_too(ladder, measured, tmp_path) -> None:
 
 
 @pytest.mark.parametrize(("change", "words"), [
-    ({"environment__torch": "2.10.0"}, "torch: 2.11.0 against 2.10.0"),
     ({"environment__threads": 4}, "threads: 2 against 4"),
     ({"environment__cpu__model": "Another"}, "device: AMD EPYC against Another"),
     ({"workload__batch": 2}, "batch: 1 against 2"),
-    ({"workload__context": 64}, "context: 128 against 64"),
-    ({"workload__model": "tiny"}, "model: gpt2-124m against tiny"),
     ({"recipe__autocast": "off"}, "dtype: bf16 against float32"),
     ({"recipe__device": "cuda", "environment__gpu": {"name": "NVIDIA H200"}}, "device: AMD EPYC against NVIDIA H200"),
 ])
@@ -210,9 +207,7 @@ def test_two_recipes_are_compared_where_each_side_has_one(ladder) -> None:
 
 
 @pytest.mark.parametrize("break_it", [
-    lambda folder: (folder / "0.json").write_text("{"),
     lambda folder: (folder / "0.json").write_text('{"kind": "record"}'),
-    lambda folder: [file.unlink() for file in folder.iterdir()],
     lambda folder: [file.write_text(json.dumps({**json.loads(file.read_text()), "status": "failed", "failure": {
         "kind": "exit", "message": "it fell"}})) for file in folder.iterdir()],
 ])
@@ -222,8 +217,3 @@ def test_bad_input(ladder, measured, tmp_path, break_it) -> None:
     done = ladder("compare", base, head)
     assert done.returncode == 2 and done.stdout == ""
     assert str(head) in done.stderr
-
-
-@pytest.mark.parametrize("more", [["nothing"], [EVIDENCE, "--min-effect", "nan"], [EVIDENCE, "--min-effect", "-1"], []])
-def test_wrong_usage(ladder, more) -> None:
-    assert ladder("compare", EVIDENCE, *more).returncode == 2

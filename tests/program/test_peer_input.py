@@ -7,27 +7,12 @@ from peers import call_main, module, plan, tokens  # noqa: F401  (fixtures among
 torch = pytest.importorskip("torch")
 
 
-def without(document: dict, *path: str) -> dict:
-    inner = document
-    for name in path[:-1]:
-        inner = inner[name]
-    del inner[path[-1]]
-    return document
-
-
 BAD = {
     "unknown peer": (lambda p: p(peer="jax"), 'peer must be one of pytorch-eager, pytorch-compile, '),
-    "no peer": (lambda p: p(peer=""), ', got ""'),
     "GPU": (lambda p: p({"device": "cuda"}), "device cuda is not available here"),
     "CUDA graphs": (lambda p: p(peer="pytorch-cuda-graphs"), "peer pytorch-cuda-graphs needs device cuda"),
     "attention": (lambda p: p({"attention": "cudnn"}), 'attention cudnn needs device cuda'),
-    "optimizer": (lambda p: p({"optimizer": "adam"}), 'optimizer must be one of loop, foreach, fused, got "adam"'),
-    "rows": (lambda p: p({"vocabulary_rows": 5}), "vocabulary_rows must be at least 50257, got 5"),
-    "context": (lambda p: p(context=65), "context must be between 1 and 64, got 65"),
     "batch": (lambda p: p(batch=16), "tokens.bin: 360 tokens; a batch of 16 x 32 needs one more than that"),
-    "model": (lambda p: p(model="gpt3"), 'model must be one of gpt2-124m, '),
-    "tokens": (lambda p: without(p(), "workload", "tokens"), "the field 'tokens' is missing"),
-    "tokens file": (lambda p: p(tokens="/nowhere/tokens.bin"), "/nowhere/tokens.bin: No such file or directory"),
     "list": (lambda p: [], "not a plan"),
 }
 
@@ -43,17 +28,11 @@ def test_bad_plans(what, module, plan, monkeypatch, capsys, tmp_path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["plan.json"]
 
 
-@pytest.mark.parametrize("change, words", [
-    (lambda data: data[:-1], "the header promises 360 tokens of 2 bytes, but 719 bytes follow it"),
-    (lambda data: data[:1000], "a token file begins with a header of 1024 bytes, got 1000"),
-    (lambda data: b"\1" + data[1:], "the magic number and version must be 20240520 and 1, got 20240385 and 1"),
-    (lambda data: data[:1026] + b"\xff\xff" + data[1028:], "tokens must be between 0 and 50256, got 65535 at position 1"),
-], ids=["truncated", "no header", "magic", "token"])
-def test_bad_token_files(change, words, module, plan, tokens, monkeypatch, capsys, tmp_path) -> None:
-    (tmp_path / "bad.bin").write_bytes(change(tokens.read_bytes()))
+def test_a_token_file_that_was_cut(module, plan, tokens, monkeypatch, capsys, tmp_path) -> None:
+    (tmp_path / "bad.bin").write_bytes(tokens.read_bytes()[:-1])
     file = write_json(tmp_path / "plan.json", plan(tokens=str(tmp_path / "bad.bin")))
     assert call_main(module, monkeypatch, file, tmp_path / "record.json") == 2
-    assert f"bad.bin: {words}" in capsys.readouterr().err
+    assert "bad.bin: the header promises 360 tokens of 2 bytes, but 719 bytes follow it" in capsys.readouterr().err
 
 
 def test_other_bad_input(module, plan, monkeypatch, capsys, tmp_path) -> None:

@@ -254,16 +254,6 @@ def test_one_study_is_one_programs_and_of_one_text(two_rungs, ladder, tmp_path) 
         assert done.returncode == 3 and not lost.exists() and re.search(says, done.stderr), done.stderr
 
 
-def test_a_disk_that_fills_up(small, ladder, small_disk) -> None:
-    disk = small_disk("48k")
-    done = ladder("ablate", "--ladder", small, "--threads", "1", "--out", disk / "study")
-    assert done.returncode == 2 and "No space left on device" in done.stderr.splitlines()[-1]
-    assert not list(disk.rglob("*.tmp")) and len(records(disk / "study")) < 6
-    subprocess.run(["mount", "-o", "remount,size=16m", disk], check=True)
-    assert ladder("ablate", "--resume", "--json", "--out", disk / "study").returncode == 0
-    assert_complete(disk / "study")
-
-
 def test_progress_on_a_terminal(two_rungs, on_a_terminal, tmp_path) -> None:
     status, text = on_a_terminal("ablate", "--ladder", two_rungs, "--repeats", "1", "--threads", "1", "--out", tmp_path / "study")
     assert status == 0

@@ -2,7 +2,6 @@
 
 Nothing is installed here: pip, apt-get and dpkg-query are small stand-ins.
 """
-import ast
 import fcntl
 import os
 import re
@@ -42,6 +41,11 @@ def programs(tmp_path, monkeypatch):
     return add
 
 
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "cache/toolchain"
+
+
 def ensure(folder, make, gigabytes=0):
     toolchain.ensure_folder(folder, "[2/2]", "a folder", gigabytes, make)
 
@@ -50,40 +54,47 @@ def log():
     return (toolchain.cache_folder() / "setup.log").read_text()
 
 
-def filler(folder, calls):
-    def make(_lock):
+@pytest.fixture
+def calls():
+    return []
+
+
+@pytest.fixture
+def filler(calls):
+    def make(folder, _lock):
         calls.append(folder)
         folder.mkdir()
         (folder / "made").touch()
     return make
 
 
+def wait_for(condition):
+    deadline = time.monotonic() + 300
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+
 # --- Made once, made again ---------------------------------------------------------------------------
 
-def test_interrupted_set_up_is_removed_and_made_again(tmp_path, capfd):
-    folder, calls = tmp_path / "cache/toolchain", []
+def test_interrupted_set_up_is_removed_and_made_again(folder, filler, calls, capfd):
     folder.mkdir(parents=True)
     (folder / "half").touch()
-    ensure(folder, filler(folder, calls))
+    ensure(folder, filler)
     assert sorted(file.name for file in folder.iterdir()) == [".complete", "made"]
-    assert "interrupted set-up: removing it" in capfd.readouterr().err
-    (tmp_path / "cache/toolchain.lock").unlink()
-    ensure(folder, filler(folder, calls))
-    assert len(calls) == 1 and not (tmp_path / "cache/toolchain.lock").exists()  # not even locked
-    assert capfd.readouterr() == ("", "")
+    assert re.fullmatch(r"\[2/2\] a folder \.\.\. \d+ s\n", capfd.readouterr().err)
+    ensure(folder, filler)
+    assert len(calls) == 1 and capfd.readouterr() == ("", "")
 
 
-def test_failed_step_shows_its_output_and_leaves_no_stamp(tmp_path, capfd):
-    folder, calls = tmp_path / "cache/toolchain", []
-
-    def fails(lock):
+def test_failed_step_shows_its_output_and_leaves_no_stamp(folder, filler, calls, capfd):
+    def fails(folder, lock):
         folder.mkdir()
-        toolchain.run_step(["sh", "-c", "echo why; exit 7"], lock)
-    with pytest.raises(toolchain.SetupError, match="`sh -c .*` failed"):
+        toolchain.run_step(lock, "sh", "-c", "echo why; exit 7")
+    with pytest.raises(toolchain.SetupError, match="`sh -c .*` failed.*when the network .* is back"):
         ensure(folder, fails)
     assert capfd.readouterr() == ("", "[2/2] a folder ... failed\nwhy\n")
     assert not toolchain.is_complete(folder)
-    ensure(folder, filler(folder, calls))
+    ensure(folder, filler)
     assert calls
 
 
@@ -97,67 +108,61 @@ def test_environment_without_its_python_is_not_complete(tmp_path):
     assert not toolchain.is_complete(tmp_path)
 
 
-def test_second_set_up_waits_for_the_first(tmp_path, monkeypatch):
-    folder, calls, said = tmp_path / "cache/toolchain", [], []
+def test_second_set_up_waits_for_the_first(folder, filler, calls, monkeypatch):
+    said = []
     monkeypatch.setattr(toolchain, "say", said.append)
     folder.mkdir(parents=True)
-    with open(tmp_path / "cache/toolchain.lock", "w") as first:
+    with open(folder.parent / "setup.lock", "w") as first:
         fcntl.flock(first, fcntl.LOCK_EX)
-        second = threading.Thread(target=ensure, args=(folder, filler(folder, calls)))
+        second = threading.Thread(target=ensure, args=(folder, filler))
         second.start()
-        deadline = time.monotonic() + 300
-        while not said and time.monotonic() < deadline:
-            time.sleep(0.01)
+        wait_for(lambda: said)
         assert "waiting for it" in said[0] and second.is_alive()
         (folder / ".complete").touch()
     second.join(300)
     assert not second.is_alive() and not calls
 
 
-def test_killed_set_up_stays_locked_while_its_pip_runs(tmp_path):
+def test_killed_set_up_stays_locked_while_its_pip_runs(folder, filler, calls, tmp_path):
     script = f"""
 import sys; sys.path.insert(0, {str(SETUP)!r})
 import toolchain
 from pathlib import Path
-folder = Path({str(tmp_path)!r}) / "cache/toolchain"
-def make(lock):
+def make(folder, lock):
     folder.mkdir()
-    toolchain.run_step(["sh", "-c", "touch started; while ! test -e go; do sleep 0.02; done"], lock)
-toolchain.ensure_folder(folder, "[2/2]", "a folder", 0, make)
+    toolchain.run_step(lock, "sh", "-c", "touch started; while ! test -e go; do sleep 0.02; done")
+toolchain.ensure_folder(Path({str(folder)!r}), "[2/2]", "a folder", 0, make)
 """
     setup = subprocess.Popen([sys.executable, "-c", script], cwd=tmp_path, stderr=subprocess.DEVNULL)
     try:
-        deadline = time.monotonic() + 300
-        while not (tmp_path / "started").exists() and time.monotonic() < deadline:
-            time.sleep(0.02)
+        wait_for((tmp_path / "started").exists)
         setup.kill()
         setup.wait()
-        with open(tmp_path / "cache/toolchain.lock") as lock, pytest.raises(BlockingIOError):
+        with open(folder.parent / "setup.lock") as lock, pytest.raises(BlockingIOError):
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     finally:
         (tmp_path / "go").touch()
-    folder, calls = tmp_path / "cache/toolchain", []
-    ensure(folder, filler(folder, calls))
+    ensure(folder, filler)
     assert calls and toolchain.is_complete(folder)
 
 
-def test_too_small_a_disk_is_said_and_nothing_is_made(tmp_path, monkeypatch):
+def test_too_small_a_disk_is_said_and_nothing_is_made(folder, monkeypatch):
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(toolchain.shutil, "disk_usage", lambda _: usage(0, 0, 3_400_000_000))
     with pytest.raises(toolchain.SetupError, match="has 3.4 GB free and the set-up needs 11 GB.*XDG_CACHE_HOME"):
-        ensure(tmp_path / "cache/toolchain", lambda _: pytest.fail("made"), gigabytes=11)
-    assert not (tmp_path / "cache/toolchain").exists()
+        ensure(folder, lambda *_: pytest.fail("made"), gigabytes=11)
+    assert not folder.exists()
 
 
-def test_key_changes_with_the_requirements_and_the_python(tmp_path, monkeypatch):
-    requirements = tmp_path / "requirements.txt"
-    requirements.write_text("torch==1\n")
-    first = toolchain.key(requirements)
-    assert toolchain.key(requirements) == first and len(first) == 12
-    requirements.write_text("torch==2\n")
-    second = toolchain.key(requirements)
+def test_a_folder_is_for_its_requirements_and_its_python(tmp_path, monkeypatch):
+    monkeypatch.setattr(toolchain, "ROOT", tmp_path)
+    (tmp_path / "requirements.txt").write_text("torch==1\n")
+    first = toolchain.environment()
+    assert toolchain.environment() == first and re.fullmatch("toolchain-[0-9a-f]{12}", first.name)
+    (tmp_path / "requirements.txt").write_text("torch==2\n")
+    second = toolchain.environment()
     monkeypatch.setattr(toolchain.sys, "version_info", (3, 99, 0, "final", 0))
-    assert len({first, second, toolchain.key(requirements)}) == 3
+    assert len({first, second, toolchain.environment()}) == 3
 
 
 def test_cuda_libraries_get_the_names_a_linker_looks_for(tmp_path):
@@ -168,32 +173,18 @@ def test_cuda_libraries_get_the_names_a_linker_looks_for(tmp_path):
     toolchain.link_cuda_libraries(tmp_path)
     assert {file.name: os.readlink(file) for file in library.iterdir() if file.is_symlink()} == {
         "libcudart.so": "libcudart.so.13", "libnvrtc-builtins.so": "libnvrtc-builtins.so.13.0"}
-    assert (library / "libcupti.so").read_text() == "libcupti.so"
-    assert os.readlink(tmp_path / "lib64") == "lib"
+    assert (library / "libcupti.so").read_text() == "libcupti.so" and os.readlink(tmp_path / "lib64") == "lib"
     toolchain.link_cuda_libraries(tmp_path / "absent")  # no CUDA packages on this system: nothing to do
 
 
 # --- Debian packages ---------------------------------------------------------------------------------
 
 ALL_BUT_FMT = "\n".join(f"echo 'installed {name}'" for name in toolchain.DEBIAN_PACKAGES if name != "libfmt-dev")
-REMOVED_FMT = "echo 'config-files libfmt-dev'"
-
-
-def test_without_root_the_line_to_type_is_said(programs, monkeypatch, capfd):
-    programs(dpkg_query=f"{ALL_BUT_FMT}\n{REMOVED_FMT}", apt_get="echo apt-get was run", sudo="exit 1")
-    monkeypatch.setattr(toolchain.os, "geteuid", lambda: 1000)
-    monkeypatch.setattr(toolchain, "ensure_folder", lambda *_: pytest.fail("went on"))
-    assert toolchain.main([]) == 2
-    said = capfd.readouterr()
-    assert said.out == ""
-    assert said.err.count("\n") == 1
-    assert said.err.endswith("type: sudo apt-get install --no-install-recommends libfmt-dev\n")
 
 
 @pytest.mark.parametrize("user, sudo", [(0, "exit 1"), (1000, 'test "$1" = -n && shift && exec "$@"')])
 def test_missing_packages_are_installed_as_root_or_by_sudo(programs, monkeypatch, capfd, user, sudo):
-    programs(dpkg_query=ALL_BUT_FMT, apt_get='echo "apt-get $DEBIAN_FRONTEND $*"; test "$4" != update', sudo=sudo,
-             true="exit 0")
+    programs(dpkg_query=ALL_BUT_FMT, apt_get='echo "apt-get $DEBIAN_FRONTEND $*"; test "$4" != update', sudo=sudo)
     monkeypatch.setattr(toolchain.os, "geteuid", lambda: user)
     toolchain.ensure_debian_packages("[1/2]")
     said = capfd.readouterr()
@@ -202,16 +193,21 @@ def test_missing_packages_are_installed_as_root_or_by_sudo(programs, monkeypatch
     assert "install -y --no-install-recommends libfmt-dev\n" in log()
 
 
-def test_apt_get_that_fails_is_said(programs, monkeypatch):
-    programs(dpkg_query=ALL_BUT_FMT, apt_get="exit 100")
-    monkeypatch.setattr(toolchain.os, "geteuid", lambda: 0)
-    with pytest.raises(toolchain.SetupError, match="did not install.*libfmt-dev"):
-        toolchain.ensure_debian_packages("[1/2]")
+@pytest.mark.parametrize("user, apt", [(0, "exit 100"), (1000, "echo apt-get was run")])
+def test_the_line_to_type_is_said_where_packages_cannot_be_installed(programs, monkeypatch, capfd, user, apt):
+    programs(dpkg_query=f"{ALL_BUT_FMT}\necho 'config-files libfmt-dev'", apt_get=apt, sudo="echo a password is required; exit 1")
+    monkeypatch.setattr(toolchain.os, "geteuid", lambda: user)
+    monkeypatch.setattr(toolchain, "ensure_folder", lambda *_: pytest.fail("went on"))
+    assert toolchain.main([]) == 2
+    said = capfd.readouterr()
+    assert said.out == "" and said.err.endswith("type: sudo apt-get install --no-install-recommends libfmt-dev\n")
+    assert ("a password is required" in said.err) == (user == 1000) and "was run" not in said.err
 
 
 def test_nothing_is_said_or_run_when_all_packages_are_there(programs, capfd):
-    programs(dpkg_query=f"{ALL_BUT_FMT}\necho 'installed libfmt-dev'", apt_get="echo apt-get was run")
+    programs(dpkg_query=f"{ALL_BUT_FMT}\necho 'installed libfmt-dev'", apt_get="echo apt-get was run", chromium="exit 0")
     toolchain.ensure_debian_packages("[1/2]")
+    toolchain.ensure_browser("[2/2]")
     assert capfd.readouterr() == ("", "")
 
 
@@ -222,125 +218,76 @@ def test_system_without_apt_goes_on(programs, capfd):
     assert said.count("\n") == 1 and "no apt-get" in said and "valijson" in said
 
 
-UNPACKS = 'mkdir -p "$3/usr/include/valijson" "$3/usr/share/doc/libvalijson-dev" && echo h > "$3/usr/include/valijson/validator.hpp" && ' \
-          'echo c > "$3/usr/share/doc/libvalijson-dev/copyright"'
-
-
-@pytest.fixture
-def no_valijson(monkeypatch, tmp_path):
-    monkeypatch.setattr(toolchain, "SYSTEM_INCLUDES", [tmp_path / "include"])
+@pytest.mark.parametrize("lists", ["are there", "come with an update", "never come"])
+def test_valijson_is_unpacked_and_not_installed(programs, monkeypatch, capfd, lists, tmp_path):
+    refusal = "" if lists == "are there" else f'case "$*" in *update*) touch {tmp_path}/lists;; esac; test -e {tmp_path}/lists || exit 100;'
+    apt = "exit 100" if lists == "never come" else f'{refusal} case "$*" in *download*) touch libvalijson-dev_1.0_all.deb;; esac'
+    programs(apt_get=f'echo "apt-get $*"; {apt}', dpkg_deb='test $# = 3 && mkdir -p "$3/usr/include/valijson"')
     monkeypatch.setenv("PATH", f"{os.environ['PATH']}:/bin:/usr/bin")
-
-
-@pytest.mark.parametrize("lists", ["are there", "come with an update"])
-def test_valijson_is_unpacked_and_not_installed(programs, no_valijson, monkeypatch, capfd, lists, tmp_path):
-    refusal = "" if lists == "are there" else f'test "$2" = update && touch {tmp_path}/lists; test -e {tmp_path}/lists || exit 100;'
-    programs(apt_get=f'echo "apt-get $*"; {refusal} case "$*" in *download*) touch libvalijson-dev_1.0_all.deb ;; esac', dpkg_deb=UNPACKS)
     monkeypatch.setattr(toolchain.os, "geteuid", lambda: 0)
-    toolchain.ensure_valijson("[1/2]")
-    assert capfd.readouterr().err.count("\n") == 1 and "download libvalijson-dev" in log() and "install" not in log()
-    assert {file.name for file in toolchain.valijson().iterdir()} == {".complete", "include", "copyright"}
-    assert (toolchain.valijson() / "include/valijson/validator.hpp").is_file()
-    toolchain.ensure_valijson("[1/2]")
-    assert capfd.readouterr() == ("", ""), "once is enough"
-
-
-def test_valijson_that_the_system_has_will_do(programs, no_valijson, capfd):
-    programs(apt_get="echo apt-get was run")
-    (header := toolchain.SYSTEM_INCLUDES[0] / "valijson/validator.hpp").parent.mkdir(parents=True)
-    header.touch()
-    toolchain.ensure_valijson("[1/2]")
-    assert capfd.readouterr() == ("", "") and not toolchain.valijson().exists()
-
-
-def test_where_valijson_cannot_be_fetched_it_is_said_what_to_do(programs, no_valijson, monkeypatch):
-    programs(apt_get="echo E: no network >&2; exit 100", sudo="exit 1")
-    monkeypatch.setattr(toolchain.os, "geteuid", lambda: 1000)
-    with pytest.raises(toolchain.SetupError, match="sudo apt-get update, and run this again.*/usr/local/include"):
+    monkeypatch.setattr(toolchain, "SYSTEM", [tmp_path / "usr"])
+    if lists == "never come":
+        with pytest.raises(toolchain.SetupError, match="sudo apt-get update, and run this again.*/usr/local/include"):
+            toolchain.ensure_valijson("[1/2]")
+    else:
         toolchain.ensure_valijson("[1/2]")
-    assert not toolchain.is_complete(toolchain.valijson())
+        assert capfd.readouterr().err.count("\n") == 1 and "install" not in log()
+        assert (toolchain.cache_folder() / "valijson/include/valijson").is_dir()
+        toolchain.ensure_valijson("[1/2]")
+        assert capfd.readouterr() == ("", ""), "once is enough"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another"))
+    (tmp_path / "usr/include/valijson").mkdir(parents=True)
+    toolchain.ensure_valijson("[1/2]")
+    assert not toolchain.cache_folder().exists(), "the system's will do"
 
 
-def test_a_browser_for_the_page_is_installed_when_there_is_none(programs, monkeypatch):
-    programs(apt_get='echo "apt-get $*"')
+@pytest.mark.parametrize("apt", ['echo "apt-get $*"', "exit 100"])
+def test_a_browser_is_installed_or_its_absence_said(programs, monkeypatch, capfd, apt):
+    programs(apt_get=apt)
     monkeypatch.setattr(toolchain.os, "geteuid", lambda: 0)
     toolchain.ensure_browser("[3/3]")
-    assert "install -y --no-install-recommends chromium\n" in log()
-
-
-def test_a_browser_that_is_there_will_do(programs, capfd):
-    programs(apt_get="echo apt-get was run", chromium="exit 0")
-    toolchain.ensure_browser("[3/3]")
-    assert capfd.readouterr() == ("", "")
-
-
-@pytest.mark.parametrize("user, apt", [(1000, "exit 0"), (0, "exit 100")])
-def test_without_a_browser_the_set_up_goes_on_and_says_so(programs, monkeypatch, capfd, user, apt):
-    programs(apt_get=apt, sudo="exit 1")
-    monkeypatch.setattr(toolchain.os, "geteuid", lambda: user)
-    toolchain.ensure_browser("[3/3]")
-    assert "will be skipped" in capfd.readouterr().err
+    assert ("install -y --no-install-recommends chromium\n" in log()) != ("will be skipped" in capfd.readouterr().err)
 
 
 # --- Python and the command line ---------------------------------------------------------------------
 
-def test_python_without_ensurepip_names_the_debian_package(monkeypatch):
+def test_a_python_that_cannot_make_the_environment_is_refused(monkeypatch):
     monkeypatch.setattr(toolchain.importlib.util, "find_spec", lambda name: None if name == "ensurepip" else name)
     with pytest.raises(toolchain.SetupError, match="no module ensurepip.*apt-get install python3-venv"):
         toolchain.check_python()
-
-
-def test_too_old_a_python_is_refused(monkeypatch):
     monkeypatch.setattr(toolchain.sys, "version_info", (3, 10, 9, "final", 0))
     with pytest.raises(toolchain.SetupError, match="python3 is 3.10 and the locked packages need 3.11"):
         toolchain.check_python()
 
 
 def test_pip_environment_and_links_are_made_in_order(monkeypatch):
-    """make_environment with a recorder for pip: hashes required, downloads inside the folder, links last."""
-    site_packages = toolchain.environment() / "lib/python{}.{}/site-packages".format(*sys.version_info)
-    commands = []
+    """With a recorder for pip: hashes required, downloads inside the folder, links last. A pip.conf may send packages elsewhere."""
+    folder, commands = toolchain.environment(), []
+    site_packages = folder / "lib/python{}.{}/site-packages".format(*sys.version_info)
 
-    def run_step(command, _lock, **variables):
+    def run_step(_lock, *command, **variables):
         commands.append(list(map(str, command)))
         if "venv" in command:
             (site_packages / "nvidia/cu13/lib").mkdir(parents=True)
         else:
-            assert variables["TMPDIR"] == str(toolchain.environment() / "tmp")
+            assert variables["TMPDIR"] == str(folder / "tmp")
             (site_packages / "nvidia/cu13/lib/libcudart.so.13").touch()
-            (site_packages / "torch").mkdir()
     monkeypatch.setattr(toolchain, "run_step", run_step)
-    toolchain.make_environment(None)
-    assert "venv" in commands[0] and "--require-hashes" in commands[1] and len(commands) == 2
-    assert commands[1][-2:] == ["-r", str(toolchain.REQUIREMENTS)]
-    assert (toolchain.environment() / "site-packages/nvidia/cu13/lib/libcudart.so").is_symlink()
-    assert not (toolchain.environment() / "tmp").exists()
-
-
-def test_what_pip_puts_elsewhere_is_not_taken_for_installed(monkeypatch):
-    monkeypatch.setattr(toolchain, "run_step", lambda *_command, **_variables: toolchain.environment().mkdir(parents=True, exist_ok=True))
     with pytest.raises(toolchain.SetupError, match="pip has installed nothing in .*pip config list"):
-        toolchain.make_environment(None)
+        toolchain.make_environment(folder, None)
+    toolchain.shutil.rmtree(folder)
+    monkeypatch.setattr(toolchain, "run_step", lambda *command, **variables: (run_step(*command, **variables),
+                                                                              (site_packages / "torch").mkdir(exist_ok=True)))
+    toolchain.make_environment(folder, None)
+    assert ["venv" in command for command in commands] == [True, False] * 2 and "--require-hashes" in commands[3]
+    assert commands[3][-2:] == ["-r", str(toolchain.ROOT / "requirements.txt")]
+    assert (folder / "site-packages/nvidia/cu13/lib/libcudart.so").is_symlink() and not (folder / "tmp").exists()
 
 
-def test_pip_is_not_sent_elsewhere_by_the_environment_and_keeps_its_index(monkeypatch, tmp_path):
-    for name, value in {"TARGET": "/x", "PREFIX": "/x", "ROOT": "/x", "DRY_RUN": "1", "INDEX_URL": "https://mirror"}.items():
-        monkeypatch.setenv(f"PIP_{name}", value)
-    seen = tmp_path / "seen"
-    with seen.open("w") as lock:
-        toolchain.run_step([sys.executable, "-c", f"import os; open({str(seen)!r}, 'w').write(repr(dict(os.environ)))"], lock)
-    environment = ast.literal_eval(seen.read_text())
-    assert [environment[f"PIP_{name}"] for name in ("TARGET", "PREFIX", "ROOT", "DRY_RUN", "USER")] == ["", "", "", "0", "0"]
-    assert environment["PIP_INDEX_URL"] == "https://mirror"
-
-
-def test_print_env_does_nothing_else(tmp_path, capfd):
+def test_print_env_does_nothing_else(tmp_path, capfd, monkeypatch):
     assert toolchain.main(["--print-env"]) == 0
     said = capfd.readouterr()
-    assert said == (f"{tmp_path}/cache/gpt2-ladder/toolchain-{toolchain.key(toolchain.REQUIREMENTS)}\n", "")
+    assert said == (f"{toolchain.environment()}\n", "") and said.out.startswith(f"{tmp_path}/cache/gpt2-ladder/toolchain-")
     assert not (tmp_path / "cache").exists()
-
-
-def test_relative_cache_folder_is_ignored(monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", "here")
+    monkeypatch.setenv("XDG_CACHE_HOME", "here")  # a relative path is to be ignored
     assert toolchain.cache_folder() == Path.home() / ".cache/gpt2-ladder"

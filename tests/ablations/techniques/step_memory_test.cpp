@@ -203,8 +203,7 @@ TEST(StepMemory, AHeapThatKeepsWhatIsFreedHoldsMore) {
   EXPECT_EQ(more(fused(Autocast::bf16, Weights::master), 1024), 0) << "gradients stay in place";
 }
 
-// What PyTorch's allocator took in reserve on the fake device: packaging/gpu_calls.py chooses a batch by it, and
-// tests/program/test_fake_device.py counts it again.
+// What PyTorch's allocator took in reserve on the fake device.
 TEST(StepMemory, OnAGpuIsWhatTheAllocatorReserves) {
   Recipe graph = recipe(Autocast::bf16);
   graph.device = Device::cuda;
