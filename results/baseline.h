@@ -19,14 +19,7 @@ struct Kept {
   Setting setting;
   std::optional<std::string> program;  // git commit
 
-  static void fields(auto&& field) {
-    field("created", &Kept::created);
-    field("label", &Kept::label);
-    field("recipe_hash", &Kept::recipe_hash);
-    field("recipe", &Kept::recipe);
-    field("setting", &Kept::setting);
-    field("program", &Kept::program);
-  }
+  LADDER_FIELDS(Kept, created, label, recipe_hash, recipe, setting, program)
 };
 
 // A session in which a baseline's program was measured.
@@ -35,11 +28,7 @@ struct Session {
   int64_t runs = 0;
   double median_ms = 0;  // over runs of their median step
 
-  static void fields(auto&& field) {
-    field("started", &Session::started);
-    field("runs", &Session::runs);
-    field("median_ms", &Session::median_ms);
-  }
+  LADDER_FIELDS(Session, started, runs, median_ms)
 };
 
 // The records of one program's runs of one recipe on one device.
@@ -50,22 +39,14 @@ struct Baseline : Kept {
   std::optional<std::vector<Session>> sessions;  // the records' first; none: a file from before there were others
   std::vector<Record> records;
 
-  static void fields(auto&& field) {
-    Kept::fields(field);
-    field("median_ms", &Baseline::median_ms);
-    field("sessions", &Baseline::sessions, None::absent);
-    field("records", &Baseline::records);
-  }
+  LADDER_MORE_FIELDS(Kept, Baseline, median_ms, (sessions, absent), records)
 };
 
 struct Floor {
   int64_t pairs = 0;
   double floor = 0;
 
-  static void fields(auto&& field) {
-    field("pairs", &Floor::pairs);
-    field("floor", &Floor::floor);
-  }
+  LADDER_FIELDS(Floor, pairs, floor)
 };
 
 // How small a change one device can show: one program against itself.
@@ -77,19 +58,10 @@ struct Noise : Kept {
   double sd = 0;                    // root mean square of the differences
   std::vector<Floor> floors;
 
-  static void fields(auto&& field) {
-    Kept::fields(field);
-    field("pairs", &Noise::pairs);
-    field("differences", &Noise::differences);
-    field("sd", &Noise::sd);
-    field("floors", &Noise::floors);
-  }
+  LADDER_MORE_FIELDS(Kept, Noise, pairs, differences, sd, floors)
 };
 
-// Compiled once, in the source beside this.
-extern template files::Json json_of(const Baseline&);
-extern template Baseline value_from(const files::Json&, const std::string&);
-extern template files::Json json_of(const Noise&);
-extern template Noise value_from(const files::Json&, const std::string&);
+LADDER_COMPILED_ONCE(Baseline)
+LADDER_COMPILED_ONCE(Noise)
 
 }  // namespace ablations

@@ -46,12 +46,7 @@ struct Shape {
   int64_t positions = 0;  // of the model; 0: as many as it has
   bool operator==(const Shape&) const = default;
 
-  static void fields(auto&& field) {
-    field("batch", &Shape::B);
-    field("context", &Shape::T);
-    field("accumulation", &Shape::accumulation);
-    field("positions", &Shape::positions, None::default_absent);
-  }
+  LADDER_FIELDS(Shape, (B, {.name = "batch"}), (T, {.name = "context"}), accumulation, (positions, absent))
 };
 
 // "ladder" of plans and studies.
@@ -60,21 +55,14 @@ struct RepeatedText {
   std::string source;  // the other's file, without its folder
   int64_t bytes = 0;   // that were asked for
 
-  static void fields(auto&& field) {
-    field("source", &RepeatedText::source);
-    field("bytes", &RepeatedText::bytes);
-  }
+  LADDER_FIELDS(RepeatedText, source, bytes)
 };
 
 struct NamedLadder {
   std::string name, title;
   std::optional<std::string> file;  // its name, of one that does not come with the program
 
-  static void fields(auto&& field) {
-    field("name", &NamedLadder::name);
-    field("title", &NamedLadder::title);
-    field("file", &NamedLadder::file, None::absent);
-  }
+  LADDER_FIELDS(NamedLadder, name, title, (file, absent))
 };
 
 // Whether a run did what a field of its recipe says.
@@ -84,22 +72,14 @@ struct Proof {
   std::string expected;  // in words
   std::string observed;
 
-  static void fields(auto&& field) {
-    field("field", &Proof::field);
-    field("passed", &Proof::passed);
-    field("expected", &Proof::expected);
-    field("observed", &Proof::observed);
-  }
+  LADDER_FIELDS(Proof, field, passed, expected, observed)
 };
 
 // An interval's ends; none with a single run.
 struct Bounds {
   std::optional<double> lo, hi;
 
-  static void fields(auto&& field) {
-    field("lo", &Bounds::lo);
-    field("hi", &Bounds::hi);
-  }
+  LADDER_FIELDS(Bounds, lo, hi)
 };
 
 inline Bounds bounds(const harness::Estimate& estimate) {
@@ -114,10 +94,7 @@ struct NamedDevice {
 
   bool operator==(const NamedDevice&) const = default;
 
-  static void fields(auto&& field) {
-    field("kind", &NamedDevice::kind);
-    field("name", &NamedDevice::name);
-  }
+  LADDER_FIELDS(NamedDevice, kind, name)
 };
 
 // "memory" of a trace, and a part of a record's.
@@ -126,11 +103,7 @@ struct PeakMemory {
   std::string peak_source;                     // "resident set of the process"
   std::optional<int64_t> reserved_peak_bytes;  // of CUDA's caching allocator; a CPU has none
 
-  static void fields(auto&& field) {
-    field("peak_bytes", &PeakMemory::peak_bytes);
-    field("peak_source", &PeakMemory::peak_source);
-    field("reserved_peak_bytes", &PeakMemory::reserved_peak_bytes, None::absent);
-  }
+  LADDER_FIELDS(PeakMemory, peak_bytes, peak_source, (reserved_peak_bytes, absent))
 };
 
 }  // namespace ablations

@@ -23,23 +23,14 @@ struct Environment {
     std::optional<int64_t> logical_cores;  // that the process may use
     std::optional<std::vector<std::string>> features;
 
-    static void fields(auto&& field) {
-      field("model", &Cpu::model, None::absent);
-      field("online_cores", &Cpu::online_cores, None::absent);
-      field("logical_cores", &Cpu::logical_cores, None::absent);
-      field("features", &Cpu::features, None::absent);
-    }
+    LADDER_FIELDS(Cpu, (model, absent), (online_cores, absent), (logical_cores, absent), (features, absent))
   };
   struct Gpu {
     std::string name;
     std::optional<int64_t> compute_capability;  // 90 for 9.0
     std::optional<int64_t> memory_bytes;
 
-    static void fields(auto&& field) {
-      field("name", &Gpu::name);
-      field("compute_capability", &Gpu::compute_capability, None::absent);
-      field("memory_bytes", &Gpu::memory_bytes, None::absent);
-    }
+    LADDER_FIELDS(Gpu, name, (compute_capability, absent), (memory_bytes, absent))
   };
 
   Cpu cpu;
@@ -59,37 +50,16 @@ struct Environment {
   std::optional<std::string> kernel;  // of the operating system
   files::Json others = files::Json::object();
 
-  static void fields(auto&& field) {
-    field("cpu", &Environment::cpu, None::defaulted);
-    field("gpu", &Environment::gpu);
-    field("no_gpu_reason", &Environment::no_gpu_reason, None::absent);
-    field("driver", &Environment::driver, None::absent);
-    field("driver_cuda", &Environment::driver_cuda, None::absent);
-    field("cuda", &Environment::cuda, None::absent);
-    field("cudnn", &Environment::cudnn, None::absent);
-    field("torch", &Environment::torch, None::absent);
-    field("mkl", &Environment::mkl, None::absent);
-    field("onednn", &Environment::onednn, None::absent);
-    field("torch_cpu_capability", &Environment::torch_cpu_capability, None::absent);
-    field("compiler", &Environment::compiler, None::absent);
-    field("compiler_flags", &Environment::compiler_flags, None::absent);
-    field("git_commit", &Environment::git_commit, None::absent);
-    field("git_dirty", &Environment::git_dirty, None::absent);
-    field("program_sha256", &Environment::program_sha256, None::absent);
-    field("threads", &Environment::threads, None::absent);
-    field("kernel_switches", &Environment::kernel_switches, None::absent);
-    field("governor", &Environment::governor, None::absent);
-    field("transparent_huge_pages", &Environment::transparent_huge_pages, None::absent);
-    field("load_average", &Environment::load_average, None::absent);
-    field("kernel", &Environment::kernel, None::absent);
-  }
+  LADDER_FIELDS(Environment, (cpu, defaulted), gpu, (no_gpu_reason, absent), (driver, absent), (driver_cuda, absent),
+                (cuda, absent), (cudnn, absent), (torch, absent), (mkl, absent), (onednn, absent),
+                (torch_cpu_capability, absent), (compiler, absent), (compiler_flags, absent), (git_commit, absent),
+                (git_dirty, absent), (program_sha256, absent), (threads, absent), (kernel_switches, absent),
+                (governor, absent), (transparent_huge_pages, absent), (load_average, absent), (kernel, absent))
 };
 
 // Of this process, now.
 Environment environment_here();
 
-// Compiled once, in the source beside this.
-extern template files::Json json_of(const Environment&);
-extern template Environment value_from(const files::Json&, const std::string&);
+LADDER_COMPILED_ONCE(Environment)
 
 }  // namespace ablations

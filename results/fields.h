@@ -1,21 +1,17 @@
-// JSON documents as structs. A struct lists its fields once, by their names in JSON. Reading, writing and everything
-// else that goes through all fields uses that list:
+// JSON documents as structs. A struct names its fields once; reading, writing and all else that goes through its fields
+// uses that list:
 //   struct Session {
 //     std::string started;
-//     std::optional<double> ms;        // null where there is none
-//     std::optional<int64_t> retries;  // an older document does not have the field
+//     std::optional<double> ms;
+//     std::optional<int64_t> tries;
 //
-//     static void fields(auto&& field) {
-//       field("started", &Session::started);
-//       field("ms", &Session::ms);
-//       field("retries", &Session::retries, None::absent);
-//     }
+//     LADDER_FIELDS(Session, started, (ms, {.name = "median_ms"}), (tries, absent))
 //   };
 // A field is a text, a number, a bool, an enum of enums.h, JSON as it is, such a struct, a type with a Form, or a
-// std::optional, std::vector or std::map (by text) of these. A struct that is a whole document names its schema, too:
-// `static constexpr auto kind = "gate"`. What a schema cannot say is checked by its `void check(const std::string&
-// where) const`, where it has one. A member `files::Json others = files::Json::object()` keeps the fields that the
-// struct does not list, as another version of the program may write them: they are written again.
+// std::optional, std::vector or std::map (by text) of these. An optional field without a value is null.
+// A struct that is a whole document names its schema, too: `static constexpr auto kind = "gate"`. Its `void check(const
+// std::string& where) const`, where it has one, checks what a schema cannot say. A member `files::Json others =
+// files::Json::object()` keeps the fields that the struct does not list: they are written again.
 #pragma once
 
 #include "files/json_file.h"
@@ -38,10 +34,56 @@
 
 namespace ablations {
 
-// What JSON has where an optional field has no value, null or nothing. Of a field that is no std::optional:
-// `defaulted`: where it is not there, its member keeps its default. `default_absent`, `default_null`: where it has that
-// default, JSON has nothing, or null.
-enum class None { null, absent, defaulted, default_absent, default_null };
+// What JSON may have in place of a field's value.
+// null: null, of a std::optional without a value. absent: nothing, of such an optional or a member with its default.
+// null_if_default: null, of a member with its default. defaulted: as absent for a reader; a writer writes the value.
+enum class None { null, absent, null_if_default, defaulted };
+
+// What is special of a field.
+struct Rules {
+  const char* name = nullptr;  // in JSON; none: the member's
+  None none = None::null;
+};
+constexpr Rules absent{.none = None::absent}, null_if_default{.none = None::null_if_default},
+    defaulted{.none = None::defaulted};
+
+// A struct's fields: members, each alone or in brackets with its Rules. LADDER_MORE_FIELDS has its base's fields, too.
+#define LADDER_FIELDS(Self, ...)                        \
+  static void fields(auto&& field) {                    \
+    using Listed = Self;                                \
+    LADDER_REPEAT(__VA_OPT__(LADDER_EACH(__VA_ARGS__))) \
+  }
+#define LADDER_MORE_FIELDS(Base, Self, ...)             \
+  static void fields(auto&& field) {                    \
+    using Listed = Self;                                \
+    Base::fields(field);                                \
+    LADDER_REPEAT(__VA_OPT__(LADDER_EACH(__VA_ARGS__))) \
+  }
+// LADDER_PROBE makes two arguments of a field in brackets, so that LADDER_SECOND finds LADDER_SPECIAL.
+#define LADDER_EACH(one, ...) \
+  LADDER_SECOND(LADDER_PROBE one, LADDER_PLAIN, ~)(one) __VA_OPT__(LADDER_AGAIN LADDER_BRACKETS(__VA_ARGS__))
+#define LADDER_AGAIN() LADDER_EACH
+#define LADDER_BRACKETS ()
+#define LADDER_PROBE(...) ~, LADDER_SPECIAL
+#define LADDER_SECOND(...) LADDER_SECOND_OF(__VA_ARGS__)
+#define LADDER_SECOND_OF(first, second, ...) second
+#define LADDER_PLAIN(member) field(#member, &Listed::member, ::ablations::Rules{});
+#define LADDER_SPECIAL(field) LADDER_WITH_RULES field
+#define LADDER_WITH_RULES(member, ...)                                           \
+  {                                                                              \
+    const ::ablations::Rules rules = __VA_ARGS__;                                \
+    field(rules.name == nullptr ? #member : rules.name, &Listed::member, rules); \
+  }
+// Enough for 60 fields.
+#define LADDER_REPEAT(...) LADDER_REPEAT_3(LADDER_REPEAT_3(LADDER_REPEAT_3(LADDER_REPEAT_3(__VA_ARGS__))))
+#define LADDER_REPEAT_3(...) LADDER_REPEAT_2(LADDER_REPEAT_2(LADDER_REPEAT_2(LADDER_REPEAT_2(__VA_ARGS__))))
+#define LADDER_REPEAT_2(...) LADDER_REPEAT_1(LADDER_REPEAT_1(LADDER_REPEAT_1(LADDER_REPEAT_1(__VA_ARGS__))))
+#define LADDER_REPEAT_1(...) __VA_ARGS__
+
+// Reading and writing of a struct is compiled once, in documents.cpp.
+#define LADDER_COMPILED_ONCE(Struct)                  \
+  extern template files::Json json_of(const Struct&); \
+  extern template Struct value_from(const files::Json&, const std::string&);
 
 // How a type that is defined elsewhere stands in JSON: `static files::Json of(const T&)` and `static T from(const
 // files::Json&, const std::string& where)`, which throws as value_from.
@@ -51,7 +93,7 @@ struct Form;
 namespace fields_detail {
 
 struct Visitor {
-  void operator()(const char* /*name*/, auto /*member*/, None /*none*/ = None::null) const {}
+  void operator()(const char* /*name*/, auto /*member*/, const Rules& /*rules*/) const {}
 };
 
 // Whether it is a whole number that T can hold. 8.0 counts as one.
@@ -128,15 +170,14 @@ files::Json json_of(const T& value) {
     Json object = Json::object();
     if constexpr (KeepsOthers<T>) object = value.others;
     if constexpr (Document<T>) object.update({{"kind", T::kind}, {"schema_version", 1}});
-    T::fields([&](const char* name, auto member, [[maybe_unused]] None none = None::null) {
+    T::fields([&](const char* name, auto member, const Rules& rules) {
       const auto& field = value.*member;
-      if constexpr (fields_detail::is_optional<std::remove_cvref_t<decltype(field)>>) {
-        if (none == None::absent && !field) return;
-      }
       Json json = json_of(field);
-      if ((none == None::default_absent || none == None::default_null) && json == json_of(T{}.*member)) {
-        if (none == None::default_null) object[name] = nullptr;
-        return;
+      if constexpr (fields_detail::is_optional<std::remove_cvref_t<decltype(field)>>) {
+        if (rules.none == None::absent && !field) return;
+      } else if (rules.none != None::null && rules.none != None::defaulted && json == json_of(T{}.*member)) {
+        if (rules.none == None::absent) return;
+        json = nullptr;
       }
       object[name] = std::move(json);
     });
@@ -177,7 +218,7 @@ T value_from(const files::Json& json, const std::string& where) {
     T value{};
     [[maybe_unused]] std::set<std::string> listed;
     if constexpr (Document<T>) listed = {"kind", "schema_version"};
-    T::fields([&](const char* name, auto member, [[maybe_unused]] None none = None::null) {
+    T::fields([&](const char* name, auto member, const Rules& rules) {
       auto& field = value.*member;
       using Field = std::remove_cvref_t<decltype(field)>;
       if constexpr (KeepsOthers<T>) listed.insert(name);
@@ -185,14 +226,14 @@ T value_from(const files::Json& json, const std::string& where) {
       if (found != json.end()) {
         if constexpr (fields_detail::is_optional<Field>) {
           // If an absent field means none, null is a value of its own.
-          if (none == None::absent) {
+          if (rules.none == None::absent) {
             field = value_from<typename Field::value_type>(*found, place(name));
             return;
           }
         }
-        if (none == None::default_null && found->is_null()) return;
+        if (rules.none == None::null_if_default && found->is_null()) return;
         field = value_from<Field>(*found, place(name));
-      } else if (!fields_detail::is_optional<Field> && none != None::defaulted && none != None::default_absent) {
+      } else if (!fields_detail::is_optional<Field> && rules.none != None::defaulted && rules.none != None::absent) {
         refuse(fmt::format("field \"{}\" is missing", name));
       }
     });
@@ -234,9 +275,8 @@ void each_text(T& value, const auto& on_text, const auto& on_json) {
   } else if constexpr (fields_detail::is_map<T>) {
     for (auto& [key, item] : value) each_text(item, on_text, on_json);
   } else if constexpr (HasFields<T>) {
-    T::fields([&](const char* /*name*/, auto member, None /*none*/ = None::null) {
-      each_text(value.*member, on_text, on_json);
-    });
+    T::fields(
+        [&](const char* /*name*/, auto member, const Rules& /*rules*/) { each_text(value.*member, on_text, on_json); });
     if constexpr (KeepsOthers<T>) on_json(value.others);
   } else if constexpr (std::same_as<T, std::string>) {
     on_text(value);

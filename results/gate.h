@@ -43,10 +43,7 @@ struct NoiseFloor {
   double floor = 0;
   NoiseSource source = NoiseSource::calibration;
 
-  static void fields(auto&& field) {
-    field("floor", &NoiseFloor::floor);
-    field("source", &NoiseFloor::source);
-  }
+  LADDER_FIELDS(NoiseFloor, floor, source)
 };
 
 struct GateResult {
@@ -68,28 +65,10 @@ struct GateResult {
   std::optional<Comparison> comparison;
   std::optional<Said> said;  // absent in older verdicts
 
-  static void fields(auto&& field) {
-    field("created", &GateResult::created);
-    field("subject", &GateResult::subject, None::absent);
-    field("verdict", &GateResult::verdict);
-    field("exit_status", &GateResult::exit_status);
-    field("against", &GateResult::against);
-    field("pairs", &GateResult::pairs);
-    field("topped_up", &GateResult::topped_up);
-    field("min_effect", &GateResult::min_effect);
-    field("reasons", &GateResult::reasons);
-    field("warnings", &GateResult::warnings);
-    field("noise", &GateResult::noise);
-    field("calibration", &GateResult::calibration);
-    field("saved", &GateResult::saved);
-    field("added_to", &GateResult::added_to);
-    field("comparison", &GateResult::comparison);
-    field("said", &GateResult::said, None::absent);
-  }
+  LADDER_FIELDS(GateResult, created, (subject, absent), verdict, exit_status, against, pairs, topped_up, min_effect,
+                reasons, warnings, noise, calibration, saved, added_to, comparison, (said, absent))
 };
 
-// Compiled once, in the source beside this.
-extern template files::Json json_of(const GateResult&);
-extern template GateResult value_from(const files::Json&, const std::string&);
+LADDER_COMPILED_ONCE(GateResult)
 
 }  // namespace ablations

@@ -31,23 +31,14 @@ struct Form<StartRecipe> {
 struct LadderWorkload : Shape {
   std::string model;
 
-  static void fields(auto&& field) {
-    field("model", &LadderWorkload::model);
-    field("batch", &LadderWorkload::B);
-    field("context", &LadderWorkload::T);
-    field("accumulation", &LadderWorkload::accumulation, None::default_absent);
-  }
+  LADDER_FIELDS(LadderWorkload, model, (B, {.name = "batch"}), (T, {.name = "context"}), (accumulation, absent))
 };
 
 // How its rungs are measured where nobody says otherwise.
 struct LadderPlan {
   int64_t repeats = 1, warmup_steps = 0, timed_steps = 1;
 
-  static void fields(auto&& field) {
-    field("repeats", &LadderPlan::repeats);
-    field("warmup_steps", &LadderPlan::warmup_steps);
-    field("timed_steps", &LadderPlan::timed_steps);
-  }
+  LADDER_FIELDS(LadderPlan, repeats, warmup_steps, timed_steps)
 };
 
 struct Ladder {
@@ -64,21 +55,10 @@ struct Ladder {
 
   std::optional<std::string> file = {};  // not in it: its name, of one that does not come with the program
 
-  static void fields(auto&& field) {
-    field("name", &Ladder::name);
-    field("title", &Ladder::title);
-    field("comment", &Ladder::comment, None::absent);
-    field("start", &Ladder::start);
-    field("start_title", &Ladder::start_title, None::default_absent);
-    field("rungs", &Ladder::rungs);
-    field("reference", &Ladder::reference, None::default_absent);
-    field("workload", &Ladder::workload);
-    field("plan", &Ladder::plan);
-  }
+  LADDER_FIELDS(Ladder, name, title, (comment, absent), start, (start_title, absent), rungs, (reference, absent),
+                workload, plan)
 };
 
-// Compiled once, in the source beside this.
-extern template files::Json json_of(const Ladder&);
-extern template Ladder value_from(const files::Json&, const std::string&);
+LADDER_COMPILED_ONCE(Ladder)
 
 }  // namespace ablations

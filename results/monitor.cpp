@@ -61,6 +61,4 @@ MonitorSummary summary_of(const harness::GpuWatch& watch, int64_t tokens) {
   return summary;
 }
 
-template MonitorSummary value_from(const files::Json&, const std::string&);
-
 }  // namespace ablations

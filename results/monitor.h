@@ -17,11 +17,7 @@ namespace ablations {
 struct Range {
   double min = 0, median = 0, max = 0;
 
-  static void fields(auto&& field) {
-    field("min", &Range::min);
-    field("median", &Range::median);
-    field("max", &Range::max);
-  }
+  LADDER_FIELDS(Range, min, median, max)
 };
 
 // Why clocks were not higher.
@@ -29,10 +25,7 @@ struct Throttle {
   std::string reason;  // NVML's name
   double share = 0;    // of the samples
 
-  static void fields(auto&& field) {
-    field("reason", &Throttle::reason);
-    field("share", &Throttle::share);
-  }
+  LADDER_FIELDS(Throttle, reason, share)
 };
 
 // What is none has a note. Where nobody looked there is nothing but the reason.
@@ -46,20 +39,9 @@ struct MonitorSummary {
   std::optional<int64_t> other_processes;  // the most that were seen at once
   std::map<std::string, std::string> notes;
 
-  static void fields(auto&& field) {
-    field("unavailable", &MonitorSummary::unavailable, None::absent);
-    field("samples", &MonitorSummary::samples, None::defaulted);
-    field("sm_clock_mhz", &MonitorSummary::sm_clock_mhz);
-    field("memory_clock_mhz", &MonitorSummary::memory_clock_mhz);
-    field("power_w", &MonitorSummary::power_w);
-    field("temperature_c", &MonitorSummary::temperature_c);
-    field("utilization_percent", &MonitorSummary::utilization_percent);
-    field("throttle", &MonitorSummary::throttle);
-    field("energy_j", &MonitorSummary::energy_j);
-    field("joules_per_token", &MonitorSummary::joules_per_token);
-    field("other_processes", &MonitorSummary::other_processes);
-    field("notes", &MonitorSummary::notes, None::defaulted);
-  }
+  LADDER_FIELDS(MonitorSummary, (unavailable, absent), (samples, defaulted), sm_clock_mhz, memory_clock_mhz, power_w,
+                temperature_c, utilization_percent, throttle, energy_j, joules_per_token, other_processes,
+                (notes, defaulted))
 };
 
 files::Json json_of(const MonitorSummary& monitor);
@@ -67,7 +49,6 @@ files::Json json_of(const MonitorSummary& monitor);
 // tokens: of the timed window.
 MonitorSummary summary_of(const harness::GpuWatch& watch, int64_t tokens);
 
-// Compiled once, in the source beside this.
-extern template MonitorSummary value_from(const files::Json&, const std::string&);
+LADDER_COMPILED_ONCE(MonitorSummary)
 
 }  // namespace ablations

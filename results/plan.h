@@ -34,21 +34,9 @@ struct Rung {
   std::optional<size_t> against = {};  // the rung that it is compared with, besides the reference; none: the one below
   std::optional<size_t> reference = {};  // the rung whose losses guard it and speedup_first counts from
 
-  static void fields(auto&& field) {
-    field("optimization", &Rung::optimization, None::default_null);
-    field("title", &Rung::title);
-    field("applied", &Rung::applied);
-    field("recipe", &Rung::recipe);
-    field("status", &Rung::status);
-    field("reason", &Rung::reason);
-    field("name", &Rung::name, None::default_absent);
-    field("workload", &Rung::shape, None::absent);
-    field("peer", &Rung::peer, None::default_absent);
-    field("program", &Rung::program, None::default_absent);
-    field("program_sha256", &Rung::program_sha256, None::default_absent);
-    field("against", &Rung::against, None::absent);
-    field("reference", &Rung::reference, None::absent);
-  }
+  LADDER_FIELDS(Rung, (optimization, null_if_default), title, applied, recipe, status, reason, (name, absent),
+                (shape, {.name = "workload", .none = None::absent}), (peer, absent), (program, absent),
+                (program_sha256, absent), (against, absent), (reference, absent))
 };
 
 template <>
@@ -61,11 +49,7 @@ struct PlannedRun {
   size_t rung = 0;
   int64_t repeat = 0;
 
-  static void fields(auto&& field) {
-    field("id", &PlannedRun::id);
-    field("rung", &PlannedRun::rung);
-    field("repeat", &PlannedRun::repeat);
-  }
+  LADDER_FIELDS(PlannedRun, id, rung, repeat)
 };
 
 // What every run does, but for its rung's recipe.
@@ -78,17 +62,8 @@ struct PlannedWorkload : Shape {
   bool cold_cache = false;       // each run begins without its data in the page cache
   std::optional<RepeatedText> repeated = {};  // what the data were made of
 
-  static void fields(auto&& field) {
-    Shape::fields(field);
-    field("model", &PlannedWorkload::model);
-    field("seed", &PlannedWorkload::seed);
-    field("threads", &PlannedWorkload::threads);
-    field("data", &PlannedWorkload::data);
-    field("vocabulary", &PlannedWorkload::vocabulary);
-    field("tokens", &PlannedWorkload::tokens, None::default_absent);
-    field("cold_cache", &PlannedWorkload::cold_cache, None::default_absent);
-    field("repeated", &PlannedWorkload::repeated, None::absent);
-  }
+  LADDER_MORE_FIELDS(Shape, PlannedWorkload, model, seed, threads, data, vocabulary, (tokens, absent),
+                     (cold_cache, absent), (repeated, absent))
 };
 
 // What a gate declares before its first run.
@@ -98,14 +73,7 @@ struct GateTerms {
   std::string baselines;  // the folder with baselines and noise floors
   bool calibrates = false, saves = false, force = false;
 
-  static void fields(auto&& field) {
-    field("min_effect", &GateTerms::min_effect);
-    field("top_up", &GateTerms::top_up);
-    field("baselines", &GateTerms::baselines);
-    field("calibrates", &GateTerms::calibrates);
-    field("saves", &GateTerms::saves);
-    field("force", &GateTerms::force);
-  }
+  LADDER_FIELDS(GateTerms, min_effect, top_up, baselines, calibrates, saves, force)
 };
 
 // That a plan is a quick look at a ladder, and what goes on from it (plan/quick.h).
@@ -113,20 +81,14 @@ struct Quick {
   int64_t repeats = 0;           // of the whole ladder's plan
   std::vector<size_t> left_out;  // rungs
 
-  static void fields(auto&& field) {
-    field("repeats", &Quick::repeats);
-    field("left_out", &Quick::left_out);
-  }
+  LADDER_FIELDS(Quick, repeats, left_out)
 };
 
 // A part of a plan (plan/shard.h).
 struct Shard {
   int64_t index = 0, count = 0;  // 1 <= index <= count
 
-  static void fields(auto&& field) {
-    field("index", &Shard::index);
-    field("count", &Shard::count);
-  }
+  LADDER_FIELDS(Shard, index, count)
 };
 
 constexpr size_t most_factors = 6;  // of a factorial: 64 subsets
@@ -156,33 +118,12 @@ struct Plan {
   // plan_from_json (plan/plan.h).
   void check(const std::string& where) const;
 
-  static void fields(auto&& field) {
-    field("id", &Plan::id);
-    field("created", &Plan::created);
-    field("ladder", &Plan::ladder);
-    field("workload", &Plan::workload);
-    field("warmup_steps", &Plan::warmup_steps);
-    field("timed_steps", &Plan::timed_steps);
-    field("least_window_s", &Plan::least_window_s, None::default_absent);
-    field("repeats", &Plan::repeats);
-    field("order_seed", &Plan::order_seed);
-    field("run_limit_s", &Plan::run_limit_s);
-    field("rungs", &Plan::rungs);
-    field("reference", &Plan::reference);
-    field("runs", &Plan::runs);
-    field("mode", &Plan::mode);
-    field("swept", &Plan::swept, None::absent);
-    field("shard", &Plan::shard, None::absent);
-    field("gate", &Plan::gate, None::absent);
-    field("quick", &Plan::quick, None::absent);
-    field("product_timings", &Plan::product_timings, None::default_absent);
-  }
+  LADDER_FIELDS(Plan, id, created, ladder, workload, warmup_steps, timed_steps, (least_window_s, absent), repeats,
+                order_seed, run_limit_s, rungs, reference, runs, mode, (swept, absent), (shard, absent), (gate, absent),
+                (quick, absent), (product_timings, absent))
 };
 
-// Compiled once, in the source beside this.
-extern template files::Json json_of(const Plan&);
-extern template Plan value_from(const files::Json&, const std::string&);
-extern template files::Json json_of(const Rung&);
-extern template Rung value_from(const files::Json&, const std::string&);
+LADDER_COMPILED_ONCE(Plan)
+LADDER_COMPILED_ONCE(Rung)
 
 }  // namespace ablations

@@ -17,6 +17,4 @@ bool Record::is_on_gpu() const { return is_of_gpu(recipe); }
 
 model::Recipe Record::known_recipe(const std::string& where) const { return model::recipe_from_json(recipe, where); }
 
-template Record value_from(const files::Json&, const std::string&);
-
 }  // namespace ablations

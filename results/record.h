@@ -34,10 +34,7 @@ struct Failure {
   FailureKind kind = FailureKind::exit;
   std::string message;
 
-  static void fields(auto&& field) {
-    field("kind", &Failure::kind);
-    field("message", &Failure::message);
-  }
+  LADDER_FIELDS(Failure, kind, message)
 };
 
 // When a run began, by a clock that nobody sets.
@@ -45,10 +42,7 @@ struct BootTime {
   std::string boot;    // which start of the machine
   double seconds = 0;  // since then
 
-  static void fields(auto&& field) {
-    field("boot", &BootTime::boot);
-    field("seconds", &BootTime::seconds);
-  }
+  LADDER_FIELDS(BootTime, boot, seconds)
 };
 
 // By which a record says of which plan it is (identity_of in plan/shard.h).
@@ -57,10 +51,7 @@ struct PlanIdentity {
 
   bool operator==(const PlanIdentity&) const = default;
 
-  static void fields(auto&& field) {
-    field("id", &PlanIdentity::id);
-    field("sha256", &PlanIdentity::sha256);
-  }
+  LADDER_FIELDS(PlanIdentity, id, sha256)
 };
 
 // How often PyTorch's allocator went to the device. That takes the host long, and to free memory it waits for the
@@ -69,11 +60,7 @@ struct AllocatorCalls {
   int64_t allocations = 0, frees = 0;
   int64_t retries = 0;  // allocations that failed until it had freed all that it held in reserve
 
-  static void fields(auto&& field) {
-    field("allocations", &AllocatorCalls::allocations);
-    field("frees", &AllocatorCalls::frees);
-    field("retries", &AllocatorCalls::retries);
-  }
+  LADDER_FIELDS(AllocatorCalls, allocations, frees, retries)
 };
 
 // Of each step, those of the warm-up first.
@@ -91,18 +78,8 @@ struct RunTiming {
   std::optional<std::optional<AllocatorCalls>> allocator;  // a value of none: of a CPU
   files::Json others = files::Json::object();
 
-  static void fields(auto&& field) {
-    field("warmup_steps", &RunTiming::warmup_steps);
-    field("step_ms", &RunTiming::step_ms);
-    field("loss", &RunTiming::loss);
-    field("page_faults", &RunTiming::page_faults);
-    field("data_ms", &RunTiming::data_ms, None::absent);
-    field("skipped_steps", &RunTiming::skipped_steps, None::absent);
-    field("window_ms", &RunTiming::window_ms);
-    field("device_ms", &RunTiming::device_ms);
-    field("processor_lost", &RunTiming::processor_lost, None::absent);
-    field("allocator", &RunTiming::allocator, None::absent);
-  }
+  LADDER_FIELDS(RunTiming, warmup_steps, step_ms, loss, page_faults, (data_ms, absent), (skipped_steps, absent),
+                window_ms, device_ms, (processor_lost, absent), (allocator, absent))
 };
 
 // Of the timed steps.
@@ -112,15 +89,7 @@ struct RunSummary {
   double tokens_per_s = 0;
   files::Json others = files::Json::object();
 
-  static void fields(auto&& field) {
-    field("median_ms", &RunSummary::median_ms);
-    field("q1_ms", &RunSummary::q1_ms);
-    field("q3_ms", &RunSummary::q3_ms);
-    field("min_ms", &RunSummary::min_ms);
-    field("max_ms", &RunSummary::max_ms);
-    field("n", &RunSummary::n);
-    field("tokens_per_s", &RunSummary::tokens_per_s);
-  }
+  LADDER_FIELDS(RunSummary, median_ms, q1_ms, q3_ms, min_ms, max_ms, n, tokens_per_s)
 };
 
 // What the run's data cost beside time. "read": by calls of the process, of any file; none: the kernel does not say.
@@ -134,28 +103,15 @@ struct DataUse {
   std::optional<int64_t> cached_before, cached_after;  // bytes of the file in the page cache around all steps
   bool cold = false;                                   // the file was taken out of it first, as far as that went
 
-  static void fields(auto&& field) {
-    field("file", &DataUse::file);
-    field("file_bytes", &DataUse::file_bytes);
-    field("bytes_read", &DataUse::bytes_read);
-    field("reads", &DataUse::reads);
-    field("storage_bytes", &DataUse::storage_bytes);
-    field("major_faults", &DataUse::major_faults);
-    field("resident_bytes", &DataUse::resident_bytes);
-    field("cached_before", &DataUse::cached_before);
-    field("cached_after", &DataUse::cached_after);
-    field("cold", &DataUse::cold, None::default_absent);
-  }
+  LADDER_FIELDS(DataUse, file, file_bytes, bytes_read, reads, storage_bytes, major_faults, resident_bytes,
+                cached_before, cached_after, (cold, absent))
 };
 
 // The least that a step of the recipe takes, counted from shapes (model/costs.h).
 struct LeastWork {
   double flops = 0, bytes = 0;
 
-  static void fields(auto&& field) {
-    field("flops", &LeastWork::flops);
-    field("bytes", &LeastWork::bytes);
-  }
+  LADDER_FIELDS(LeastWork, flops, bytes)
 };
 
 // What ranks lose because they wait for each other and share a machine. Their times are rank 0's.
@@ -165,11 +121,7 @@ struct Scaling {
   double alone_ms = 0;    // median step of rank 0 alone, which reduces nothing, while the others wait
   double efficiency = 0;  // alone_ms over the median step of all: 1 were N times the tokens/s of one rank
 
-  static void fields(auto&& field) {
-    field("bytes_per_step", &Scaling::bytes_per_step);
-    field("alone_ms", &Scaling::alone_ms);
-    field("efficiency", &Scaling::efficiency);
-  }
+  LADDER_FIELDS(Scaling, bytes_per_step, alone_ms, efficiency)
 };
 
 // A step's parts, as far as they were counted.
@@ -177,14 +129,8 @@ struct RunMemory : PeakMemory {
   std::optional<int64_t> weights_bytes, gradients_bytes, optimizer_bytes, weight_copies_bytes, activations_bytes;
   files::Json others = files::Json::object();
 
-  static void fields(auto&& field) {
-    PeakMemory::fields(field);
-    field("weights_bytes", &RunMemory::weights_bytes, None::absent);
-    field("gradients_bytes", &RunMemory::gradients_bytes, None::absent);
-    field("optimizer_bytes", &RunMemory::optimizer_bytes, None::absent);
-    field("weight_copies_bytes", &RunMemory::weight_copies_bytes, None::absent);
-    field("activations_bytes", &RunMemory::activations_bytes, None::absent);
-  }
+  LADDER_MORE_FIELDS(PeakMemory, RunMemory, (weights_bytes, absent), (gradients_bytes, absent),
+                     (optimizer_bytes, absent), (weight_copies_bytes, absent), (activations_bytes, absent))
 };
 
 // A run that was made again: its losses against the record's.
@@ -197,13 +143,7 @@ struct Reproduction {
   // is not deterministic on a GPU. Empty: they must be identical.
   std::vector<std::string> excuses;
 
-  static void fields(auto&& field) {
-    field("identical", &Reproduction::identical);
-    field("largest_deviation", &Reproduction::largest_deviation);
-    field("largest_ulps", &Reproduction::largest_ulps, None::absent);
-    field("steps", &Reproduction::steps);
-    field("excuses", &Reproduction::excuses);
-  }
+  LADDER_FIELDS(Reproduction, identical, largest_deviation, (largest_ulps, absent), steps, excuses)
 };
 
 // What every record says, of a run that failed, too.
@@ -220,15 +160,7 @@ struct RunEnd {
 
   [[nodiscard]] bool is_ok() const { return status == RunStatus::ok; }
 
-  static void fields(auto&& field) {
-    field("id", &RunEnd::id);
-    field("started", &RunEnd::started);
-    field("duration_s", &RunEnd::duration_s);
-    field("status", &RunEnd::status);
-    field("failure", &RunEnd::failure, None::absent);
-    field("since_boot", &RunEnd::since_boot, None::absent);
-    field("plan", &RunEnd::plan, None::absent);
-  }
+  LADDER_FIELDS(RunEnd, id, started, duration_s, status, (failure, absent), (since_boot, absent), (plan, absent))
 };
 
 // Of a run that failed, all but its end has no meaning and is not written.
@@ -259,24 +191,10 @@ struct Record : RunEnd {
   // Something on the machine disturbed a run that ended well.
   [[nodiscard]] bool is_disturbed() const { return is_ok() && flags && !flags->empty(); }
 
-  static void fields(auto&& field) {
-    RunEnd::fields(field);
-    field("recipe", &Record::recipe, None::defaulted);
-    field("optimizations", &Record::optimizations, None::defaulted);
-    field("workload", &Record::workload, None::defaulted);
-    field("timing", &Record::timing, None::defaulted);
-    field("summary", &Record::summary, None::defaulted);
-    field("memory", &Record::memory, None::defaulted);
-    field("least_work", &Record::least_work, None::absent);
-    field("data", &Record::data, None::absent);
-    field("scaling", &Record::scaling, None::absent);
-    field("observations", &Record::observations, None::defaulted);
-    field("proofs", &Record::proofs, None::defaulted);
-    field("environment", &Record::environment, None::defaulted);
-    field("flags", &Record::flags, None::absent);
-    field("monitor", &Record::monitor, None::absent);
-    field("reproduction", &Record::reproduction, None::absent);
-  }
+  LADDER_MORE_FIELDS(RunEnd, Record, (recipe, defaulted), (optimizations, defaulted), (workload, defaulted),
+                     (timing, defaulted), (summary, defaulted), (memory, defaulted), (least_work, absent),
+                     (data, absent), (scaling, absent), (observations, defaulted), (proofs, defaulted),
+                     (environment, defaulted), (flags, absent), (monitor, absent), (reproduction, absent))
 };
 
 files::Json json_of(const Record& record);
@@ -284,7 +202,6 @@ files::Json json_of(const Record& record);
 // "cuda", whatever else a recipe says that may be an older one.
 bool is_of_gpu(const files::Json& recipe);
 
-// Compiled once, in the source beside this.
-extern template Record value_from(const files::Json&, const std::string&);
+LADDER_COMPILED_ONCE(Record)
 
 }  // namespace ablations

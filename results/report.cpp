@@ -31,7 +31,4 @@ void Report::check(const std::string& where) const {
                       where + ": field [published]");
 }
 
-template files::Json json_of(const Report&);
-template Report value_from(const files::Json&, const std::string&);
-
 }  // namespace ablations

@@ -33,23 +33,8 @@ struct ReportedRun {
   std::optional<MonitorSummary> conditions;  // the record's monitor; none: nobody looked
   std::optional<double> compile_s;           // of a peer that compiles its model
 
-  static void fields(auto&& field) {
-    field("id", &ReportedRun::id);
-    field("rung", &ReportedRun::rung);
-    field("repeat", &ReportedRun::repeat);
-    field("position", &ReportedRun::position);
-    field("status", &ReportedRun::status);
-    field("started", &ReportedRun::started);
-    field("warmup_steps", &ReportedRun::warmup_steps);
-    field("step_ms", &ReportedRun::step_ms);
-    field("data_ms", &ReportedRun::data_ms, None::default_absent);
-    field("loss", &ReportedRun::loss);
-    field("flags", &ReportedRun::flags);
-    field("first_flags", &ReportedRun::first_flags, None::absent);
-    field("processor_lost", &ReportedRun::processor_lost);
-    field("conditions", &ReportedRun::conditions);
-    field("compile_s", &ReportedRun::compile_s, None::absent);
-  }
+  LADDER_FIELDS(ReportedRun, id, rung, repeat, position, status, started, warmup_steps, step_ms, (data_ms, absent),
+                loss, flags, (first_flags, absent), processor_lost, conditions, (compile_s, absent))
 };
 
 // A guarded rung's losses beside those that they have to follow, step by step; none: not finite.
@@ -58,16 +43,7 @@ struct RungLosses {
   int64_t repeat = 0;
   std::vector<std::optional<double>> loss, reference, lo, hi, deviation;
 
-  static void fields(auto&& field) {
-    field("rung", &RungLosses::rung);
-    field("guarded_by", &RungLosses::guarded_by);
-    field("repeat", &RungLosses::repeat);
-    field("loss", &RungLosses::loss);
-    field("reference", &RungLosses::reference);
-    field("lo", &RungLosses::lo);
-    field("hi", &RungLosses::hi);
-    field("deviation", &RungLosses::deviation);
-  }
+  LADDER_FIELDS(RungLosses, rung, guarded_by, repeat, loss, reference, lo, hi, deviation)
 };
 
 // What the least work of a rung's step lets one expect of it (report/predictions.h).
@@ -77,12 +53,7 @@ struct Prediction {
   std::optional<LeastWork> saved;  // of the rung above it less its own
   std::optional<double> ratio;     // of the least times of the two; above 1: it is faster
 
-  static void fields(auto&& field) {
-    field("rung", &Prediction::rung);
-    field("work", &Prediction::work);
-    field("saved", &Prediction::saved);
-    field("ratio", &Prediction::ratio);
-  }
+  LADDER_FIELDS(Prediction, rung, work, saved, ratio)
 };
 
 struct ReportedStudy {
@@ -95,16 +66,8 @@ struct ReportedStudy {
   std::vector<Prediction> predictions;                           // of rungs whose least work is known
   std::optional<StudySaid> said;                                 // absent in older reports
 
-  static void fields(auto&& field) {
-    field("source", &ReportedStudy::source);
-    field("study", &ReportedStudy::study);
-    field("runs", &ReportedStudy::runs);
-    field("losses", &ReportedStudy::losses);
-    field("techniques", &ReportedStudy::techniques, None::absent);
-    field("noise", &ReportedStudy::noise);
-    field("predictions", &ReportedStudy::predictions, None::default_absent);
-    field("said", &ReportedStudy::said, None::absent);
-  }
+  LADDER_FIELDS(ReportedStudy, source, study, runs, losses, (techniques, absent), noise, (predictions, absent),
+                (said, absent))
 };
 
 struct Report {
@@ -125,22 +88,9 @@ struct Report {
   // message.
   void check(const std::string& where) const;
 
-  static void fields(auto&& field) {
-    field("studies", &Report::studies);
-    field("comparison", &Report::comparison);
-    field("gates", &Report::gates);
-    field("histories", &Report::histories);
-    field("noise", &Report::noise);
-    field("traces", &Report::traces);
-    field("micro", &Report::micro);
-    field("published", &Report::published);
-    field("notes", &Report::notes);
-    field("said", &Report::said, None::absent);
-  }
+  LADDER_FIELDS(Report, studies, comparison, gates, histories, noise, traces, micro, published, notes, (said, absent))
 };
 
-// Compiled once, in the source beside this.
-extern template files::Json json_of(const Report&);
-extern template Report value_from(const files::Json&, const std::string&);
+LADDER_COMPILED_ONCE(Report)
 
 }  // namespace ablations

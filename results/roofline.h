@@ -17,13 +17,7 @@ struct Limits {
   std::optional<double> flops_per_byte;  // where both limits meet; absent in older traces
   std::string refuted = {};  // what ran faster than the measured limits, which these replace; empty: nothing
 
-  static void fields(auto&& field) {
-    field("flops_per_s", &Limits::flops_per_s);
-    field("bytes_per_s", &Limits::bytes_per_s);
-    field("source", &Limits::source);
-    field("flops_per_byte", &Limits::flops_per_byte, None::absent);
-    field("refuted", &Limits::refuted, None::default_absent);
-  }
+  LADDER_FIELDS(Limits, flops_per_s, bytes_per_s, source, (flops_per_byte, absent), (refuted, absent))
 };
 
 // Which limit takes the larger part of the time at the limit; `none` where there is no limit.
@@ -46,34 +40,17 @@ struct RooflineRow {
   // in older traces.
   std::optional<std::optional<double>> flops_per_byte, flops_per_s;
 
-  static void fields(auto&& field) {
-    field("phase", &RooflineRow::phase);
-    field("part", &RooflineRow::part, None::absent);
-    field("flops", &RooflineRow::flops);
-    field("bytes", &RooflineRow::bytes);
-    field("limit_ms", &RooflineRow::limit_ms);
-    field("bound_by", &RooflineRow::bound_by);
-    field("measured_ms", &RooflineRow::measured_ms);
-    field("distance", &RooflineRow::distance);
-    field("ms_above", &RooflineRow::ms_above);
-    field("flops_per_byte", &RooflineRow::flops_per_byte, None::absent);
-    field("flops_per_s", &RooflineRow::flops_per_s, None::absent);
-  }
+  LADDER_FIELDS(RooflineRow, phase, (part, absent), flops, bytes, limit_ms, bound_by, measured_ms, distance, ms_above,
+                (flops_per_byte, absent), (flops_per_s, absent))
 };
 
 struct Roofline {
   Limits limits;
   std::vector<RooflineRow> phases, parts;  // most milliseconds above the limit first, what was not measured last
 
-  static void fields(auto&& field) {
-    field("limits", &Roofline::limits);
-    field("phases", &Roofline::phases);
-    field("parts", &Roofline::parts);
-  }
+  LADDER_FIELDS(Roofline, limits, phases, parts)
 };
 
-// Compiled once, in the source beside this.
-extern template files::Json json_of(const Roofline&);
-extern template Roofline value_from(const files::Json&, const std::string&);
+LADDER_COMPILED_ONCE(Roofline)
 
 }  // namespace ablations

@@ -23,12 +23,12 @@ bool may_be_left_out(const std::string& name, const std::optional<std::string>& 
 
 Facts Setting::facts() const {
   Facts facts;
-  fields([&](const char* name, auto member, None /*none*/ = None::null) { facts[name] = text_of(this->*member); });
+  fields([&](const char* name, auto member, const Rules& /*rules*/) { facts[name] = text_of(this->*member); });
   return facts;
 }
 
 void Setting::fill_from(const Setting& other) {
-  fields([&](const char* /*name*/, auto member, None /*none*/ = None::null) {
+  fields([&](const char* /*name*/, auto member, const Rules& /*rules*/) {
     if (!text_of(this->*member)) this->*member = other.*member;
   });
 }
@@ -73,8 +73,5 @@ std::vector<std::string> differences(const Facts& facts, const Facts& others) {
 std::vector<std::string> differences(const Setting& setting, const Setting& other) {
   return differences(setting.facts(), other.facts());
 }
-
-template files::Json json_of(const Setting&);
-template Setting value_from(const files::Json&, const std::string&);
 
 }  // namespace ablations

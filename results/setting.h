@@ -40,24 +40,9 @@ struct Setting {
   // Copies missing facts from the other one.
   void fill_from(const Setting& other);
 
-  static void fields(auto&& field) {
-    field("model", &Setting::model);
-    field("batch", &Setting::batch);
-    field("context", &Setting::context);
-    field("accumulation", &Setting::accumulation);
-    field("positions", &Setting::positions);
-    field("dtype", &Setting::dtype);
-    field("torch", &Setting::torch);
-    field("device", &Setting::device);
-    field("threads", &Setting::threads, None::absent);
-    field("cores", &Setting::cores, None::absent);
-    field("cpu_capability", &Setting::cpu_capability, None::absent);
-    field("driver", &Setting::driver, None::absent);
-    field("driver_cuda", &Setting::driver_cuda, None::absent);
-    field("cuda", &Setting::cuda, None::absent);
-    field("kernel_switches", &Setting::kernel_switches, None::absent);
-    field("page_cache", &Setting::page_cache, None::absent);
-  }
+  LADDER_FIELDS(Setting, model, batch, context, accumulation, positions, dtype, torch, device, (threads, absent),
+                (cores, absent), (cpu_capability, absent), (driver, absent), (driver_cuda, absent), (cuda, absent),
+                (kernel_switches, absent), (page_cache, absent))
 };
 
 // One line for each fact that differs: "batch: 16 against 64". Empty: comparable. Cores, instructions and switches that
@@ -65,8 +50,6 @@ struct Setting {
 std::vector<std::string> differences(const Facts& facts, const Facts& others);
 std::vector<std::string> differences(const Setting& setting, const Setting& other);
 
-// Compiled once, in the source beside this.
-extern template files::Json json_of(const Setting&);
-extern template Setting value_from(const files::Json&, const std::string&);
+LADDER_COMPILED_ONCE(Setting)
 
 }  // namespace ablations

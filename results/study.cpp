@@ -100,9 +100,4 @@ int64_t swept_size(Swept swept, const StudyRung& rung) {
   return rung.workload->accumulation;
 }
 
-template files::Json json_of(const Study&);
-template Study value_from(const files::Json&, const std::string&);
-template files::Json json_of(const StudyRung&);
-template StudyRung value_from(const files::Json&, const std::string&);
-
 }  // namespace ablations

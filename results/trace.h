@@ -19,71 +19,45 @@ struct StepTime {
   double ms = 0, min_ms = 0, max_ms = 0;
   int64_t count = 0;
 
-  static void fields(auto&& field) {
-    field("ms", &StepTime::ms);
-    field("min_ms", &StepTime::min_ms);
-    field("max_ms", &StepTime::max_ms);
-    field("count", &StepTime::count);
-  }
+  LADDER_FIELDS(StepTime, ms, min_ms, max_ms, count)
 };
 
 struct PhaseTime : StepTime {
   std::string phase;  // "" for what no phase asked for
 
-  static void fields(auto&& field) {
-    StepTime::fields(field);
-    field("phase", &PhaseTime::phase);
-  }
+  LADDER_MORE_FIELDS(StepTime, PhaseTime, phase)
 };
 
 struct PartTime : StepTime {
   std::string phase, part;  // "" for what no part asked for
 
-  static void fields(auto&& field) {
-    StepTime::fields(field);
-    field("phase", &PartTime::phase);
-    field("part", &PartTime::part);
-  }
+  LADDER_MORE_FIELDS(StepTime, PartTime, phase, part)
 };
 
 struct LayerTime : StepTime {
   int64_t layer = 0;
 
-  static void fields(auto&& field) {
-    StepTime::fields(field);
-    field("layer", &LayerTime::layer);
-  }
+  LADDER_MORE_FIELDS(StepTime, LayerTime, layer)
 };
 
 struct NameTime : StepTime {
   std::string name;  // of a kernel, a copy, or a CPU's operation
 
-  static void fields(auto&& field) {
-    StepTime::fields(field);
-    field("name", &NameTime::name);
-  }
+  LADDER_MORE_FIELDS(StepTime, NameTime, name)
 };
 
 struct TransferTime : StepTime {
   std::string kind;  // "host to device"
   int64_t bytes = 0;
 
-  static void fields(auto&& field) {
-    StepTime::fields(field);
-    field("kind", &TransferTime::kind);
-    field("bytes", &TransferTime::bytes);
-  }
+  LADDER_MORE_FIELDS(StepTime, TransferTime, kind, bytes)
 };
 
 struct Gaps {
   int64_t count = 0;
   double ms = 0, largest_ms = 0;
 
-  static void fields(auto&& field) {
-    field("count", &Gaps::count);
-    field("ms", &Gaps::ms);
-    field("largest_ms", &Gaps::largest_ms);
-  }
+  LADDER_FIELDS(Gaps, count, ms, largest_ms)
 };
 
 struct TraceSummary {
@@ -105,30 +79,9 @@ struct TraceSummary {
 
   [[nodiscard]] bool on_gpu() const { return kernel_launches.has_value(); }
 
-  static void fields(auto&& field) {
-    field("steps", &TraceSummary::steps);
-    field("wall_ms", &TraceSummary::wall_ms);
-    field("traced_wall_ms", &TraceSummary::traced_wall_ms);
-    field("busy_ms", &TraceSummary::busy_ms);
-    field("least_busy_ms", &TraceSummary::least_busy_ms);
-    field("most_busy_ms", &TraceSummary::most_busy_ms);
-    field("busy_percent", &TraceSummary::busy_percent);
-    field("idle_ms", &TraceSummary::idle_ms);
-    field("gaps", &TraceSummary::gaps);
-    field("launch_bound_percent", &TraceSummary::launch_bound_percent);
-    field("operations", &TraceSummary::operations);
-    field("kernels", &TraceSummary::kernels);
-    field("copies", &TraceSummary::copies);
-    field("sets", &TraceSummary::sets);
-    field("kernel_launches", &TraceSummary::kernel_launches);
-    field("graph_launches", &TraceSummary::graph_launches);
-    field("unlabelled_ms", &TraceSummary::unlabelled_ms);
-    field("by_phase", &TraceSummary::by_phase);
-    field("by_part", &TraceSummary::by_part);
-    field("by_layer", &TraceSummary::by_layer);
-    field("by_name", &TraceSummary::by_name);
-    field("transfers", &TraceSummary::transfers);
-  }
+  LADDER_FIELDS(TraceSummary, steps, wall_ms, traced_wall_ms, busy_ms, least_busy_ms, most_busy_ms, busy_percent,
+                idle_ms, gaps, launch_bound_percent, operations, kernels, copies, sets, kernel_launches, graph_launches,
+                unlabelled_ms, by_phase, by_part, by_layer, by_name, transfers)
 };
 
 struct TraceDocument {
@@ -144,18 +97,8 @@ struct TraceDocument {
   std::optional<Roofline> roofline;
   Environment environment;
 
-  static void fields(auto&& field) {
-    field("created", &TraceDocument::created);
-    field("title", &TraceDocument::title);
-    field("device", &TraceDocument::device);
-    field("recipe", &TraceDocument::recipe);
-    field("workload", &TraceDocument::workload);
-    field("memory", &TraceDocument::memory);
-    field("flags", &TraceDocument::flags, None::absent);
-    field("summary", &TraceDocument::summary);
-    field("roofline", &TraceDocument::roofline, None::absent);
-    field("environment", &TraceDocument::environment);
-  }
+  LADDER_FIELDS(TraceDocument, created, title, device, recipe, workload, memory, (flags, absent), summary,
+                (roofline, absent), environment)
 };
 
 // A study's rung holds of its trace:
@@ -163,10 +106,7 @@ struct PhaseShare {
   std::string phase;
   double ms = 0;
 
-  static void fields(auto&& field) {
-    field("phase", &PhaseShare::phase);
-    field("ms", &PhaseShare::ms);
-  }
+  LADDER_FIELDS(PhaseShare, phase, ms)
 };
 
 // A step without tracing, divided as the traced one is.
@@ -176,12 +116,7 @@ struct DividedStep {
   std::optional<double> idle_ms;
   std::vector<PhaseShare> by_phase;
 
-  static void fields(auto&& field) {
-    field("ms", &DividedStep::ms);
-    field("traced_ms", &DividedStep::traced_ms);
-    field("idle_ms", &DividedStep::idle_ms);
-    field("by_phase", &DividedStep::by_phase);
-  }
+  LADDER_FIELDS(DividedStep, ms, traced_ms, idle_ms, by_phase)
 };
 
 struct RungProfile {
@@ -189,17 +124,9 @@ struct RungProfile {
   std::vector<PhaseTime> by_phase;
   std::optional<DividedStep> step;  // absent in older studies
 
-  static void fields(auto&& field) {
-    field("busy_percent", &RungProfile::busy_percent);
-    field("idle_ms", &RungProfile::idle_ms);
-    field("launch_bound_percent", &RungProfile::launch_bound_percent);
-    field("by_phase", &RungProfile::by_phase);
-    field("step", &RungProfile::step, None::absent);
-  }
+  LADDER_FIELDS(RungProfile, busy_percent, idle_ms, launch_bound_percent, by_phase, (step, absent))
 };
 
-// Compiled once, in the source beside this.
-extern template files::Json json_of(const TraceDocument&);
-extern template TraceDocument value_from(const files::Json&, const std::string&);
+LADDER_COMPILED_ONCE(TraceDocument)
 
 }  // namespace ablations

@@ -16,12 +16,7 @@
 namespace ablations {
 
 struct TrainingSchedule : model::Schedule {
-  static void fields(auto&& field) {
-    field("max", &TrainingSchedule::peak);
-    field("min", &TrainingSchedule::floor);
-    field("warmup_steps", &TrainingSchedule::warmup_steps);
-    field("decay_steps", &TrainingSchedule::decay_steps);
-  }
+  LADDER_FIELDS(TrainingSchedule, (peak, {.name = "max"}), (floor, {.name = "min"}), warmup_steps, decay_steps)
 };
 
 // Weights that a training begins with.
@@ -29,10 +24,7 @@ struct FirstWeights {
   std::string source;  // the file's name, not its place
   std::string sha256;  // of the file
 
-  static void fields(auto&& field) {
-    field("source", &FirstWeights::source);
-    field("sha256", &FirstWeights::sha256);
-  }
+  LADDER_FIELDS(FirstWeights, source, sha256)
 };
 
 // All that its losses depend on, but for the machine and the program. Two trainings of the same settings are the same.
@@ -57,24 +49,9 @@ struct TrainingSettings : Shape {
   [[nodiscard]] int64_t sequences() const { return B * ranks.value_or(1); }
   [[nodiscard]] int64_t tokens_per_step() const { return sequences() * T * accumulation; }
 
-  static void fields(auto&& field) {
-    field("model", &TrainingSettings::model);
-    Shape::fields(field);
-    field("recipe", &TrainingSettings::recipe);
-    field("ranks", &TrainingSettings::ranks, None::absent);
-    field("steps", &TrainingSettings::steps);
-    field("learning_rate", &TrainingSettings::learning_rate);
-    field("weight_decay", &TrainingSettings::weight_decay);
-    field("clip", &TrainingSettings::clip);
-    field("seed", &TrainingSettings::seed);
-    field("threads", &TrainingSettings::threads);
-    field("data", &TrainingSettings::data);
-    field("validation_share", &TrainingSettings::validation_share);
-    field("validation_data", &TrainingSettings::validation_data);
-    field("validation_every", &TrainingSettings::validation_every);
-    field("validation_batches", &TrainingSettings::validation_batches);
-    field("weights", &TrainingSettings::weights);
-  }
+  LADDER_MORE_FIELDS(Shape, TrainingSettings, model, recipe, (ranks, absent), steps, learning_rate, weight_decay, clip,
+                     seed, threads, data, validation_share, validation_data, validation_every, validation_batches,
+                     weights)
 };
 
 // The places of what is read.
@@ -83,13 +60,7 @@ struct TrainingFiles {
   std::optional<std::string> validation_data, weights;
   bool end_of_text = false;  // "<|endoftext|>" in a text is that token
 
-  static void fields(auto&& field) {
-    field("data", &TrainingFiles::data);
-    field("vocabulary", &TrainingFiles::vocabulary);
-    field("validation_data", &TrainingFiles::validation_data);
-    field("weights", &TrainingFiles::weights);
-    field("end_of_text", &TrainingFiles::end_of_text, None::default_absent);
-  }
+  LADDER_FIELDS(TrainingFiles, data, vocabulary, validation_data, weights, (end_of_text, absent))
 };
 
 // Texts that the model writes while it is trained. They change nothing of the training.
@@ -98,11 +69,7 @@ struct TrainingSamples {
   std::string prompt;  // UTF-8
   int64_t tokens = 1;  // of each text, at most
 
-  static void fields(auto&& field) {
-    field("every", &TrainingSamples::every);
-    field("prompt", &TrainingSamples::prompt);
-    field("tokens", &TrainingSamples::tokens);
-  }
+  LADDER_FIELDS(TrainingSamples, every, prompt, tokens)
 };
 
 struct Training {
@@ -119,18 +86,8 @@ struct Training {
   std::optional<TrainingSamples> samples;
   Environment environment;
 
-  static void fields(auto&& field) {
-    field("created", &Training::created);
-    field("settings", &Training::settings);
-    field("recipe_from", &Training::recipe_from);
-    field("parameters", &Training::parameters);
-    field("flops_per_step", &Training::flops_per_step);
-    field("files", &Training::files);
-    field("save_every", &Training::save_every);
-    field("keep", &Training::keep);
-    field("samples", &Training::samples, None::absent);
-    field("environment", &Training::environment);
-  }
+  LADDER_FIELDS(Training, created, settings, recipe_from, parameters, flops_per_step, files, save_every, keep,
+                (samples, absent), environment)
 };
 
 struct TrainingStep {
@@ -149,20 +106,8 @@ struct TrainingStep {
   std::optional<double> spike;        // the loss's z-score (training/spikes.h), where it is a spike
   std::optional<std::string> sample;  // what the model wrote after the step, UTF-8
 
-  static void fields(auto&& field) {
-    field("step", &TrainingStep::step);
-    field("tokens", &TrainingStep::tokens);
-    field("loss", &TrainingStep::loss);
-    field("validation_loss", &TrainingStep::validation_loss, None::absent);
-    field("learning_rate", &TrainingStep::learning_rate);
-    field("norm", &TrainingStep::norm);
-    field("clip", &TrainingStep::clip);
-    field("ms", &TrainingStep::ms);
-    field("tokens_per_s", &TrainingStep::tokens_per_s);
-    field("mfu", &TrainingStep::mfu, None::absent);
-    field("spike", &TrainingStep::spike, None::absent);
-    field("sample", &TrainingStep::sample, None::absent);
-  }
+  LADDER_FIELDS(TrainingStep, step, tokens, loss, (validation_loss, absent), learning_rate, norm, clip, ms,
+                tokens_per_s, (mfu, absent), (spike, absent), (sample, absent))
 };
 
 struct Checkpoint {
@@ -173,25 +118,15 @@ struct Checkpoint {
   std::optional<double> loss, validation_loss;  // of the last step, and after it
   Training training;
 
-  static void fields(auto&& field) {
-    field("step", &Checkpoint::step);
-    field("position", &Checkpoint::position);
-    field("loss", &Checkpoint::loss);
-    field("validation_loss", &Checkpoint::validation_loss);
-    field("training", &Checkpoint::training);
-  }
+  LADDER_FIELDS(Checkpoint, step, position, loss, validation_loss, training)
 };
 
 // What differs between two settings: "recipe/autocast: bf16 against off". Empty: nothing.
 std::vector<std::string> differences(const TrainingSettings& settings, const TrainingSettings& others);
 
-// Compiled once, in the source beside this.
-extern template files::Json json_of(const Training&);
-extern template Training value_from(const files::Json&, const std::string&);
-extern template files::Json json_of(const TrainingStep&);
-extern template TrainingStep value_from(const files::Json&, const std::string&);
-extern template files::Json json_of(const Checkpoint&);
-extern template Checkpoint value_from(const files::Json&, const std::string&);
+LADDER_COMPILED_ONCE(Training)
+LADDER_COMPILED_ONCE(TrainingStep)
+LADDER_COMPILED_ONCE(Checkpoint)
 
 // What of the step is not finite; empty: all is. The gradient scaler of fp16 skips steps whose gradients overflow.
 std::string fault_of(const TrainingStep& step, const TrainingSettings& settings);

@@ -15,11 +15,7 @@ struct Workload {
     std::string sha256;  // of the tokens; empty before the first run
     int64_t tokens = 0;
 
-    static void fields(auto&& field) {
-      field("source", &Data::source, None::defaulted);
-      field("sha256", &Data::sha256, None::defaulted);
-      field("tokens", &Data::tokens, None::defaulted);
-    }
+    LADDER_FIELDS(Data, (source, defaulted), (sha256, defaulted), (tokens, defaulted))
   };
 
   std::string model;
@@ -33,23 +29,10 @@ struct Workload {
   Data data;
   files::Json others = files::Json::object();
 
-  static void fields(auto&& field) {
-    field("model", &Workload::model);
-    field("parameters", &Workload::parameters);
-    field("batch", &Workload::B);
-    field("context", &Workload::T);
-    field("accumulation", &Workload::accumulation);
-    field("positions", &Workload::positions, None::absent);
-    field("ranks", &Workload::ranks, None::absent);
-    field("tokens_per_step", &Workload::tokens_per_step);
-    field("flops_per_step", &Workload::flops_per_step);
-    field("seed", &Workload::seed);
-    field("data", &Workload::data);
-  }
+  LADDER_FIELDS(Workload, model, parameters, (B, {.name = "batch"}), (T, {.name = "context"}), accumulation,
+                (positions, absent), (ranks, absent), tokens_per_step, flops_per_step, seed, data)
 };
 
-// Compiled once, in the source beside this.
-extern template files::Json json_of(const Workload&);
-extern template Workload value_from(const files::Json&, const std::string&);
+LADDER_COMPILED_ONCE(Workload)
 
 }  // namespace ablations

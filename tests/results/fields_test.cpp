@@ -16,10 +16,7 @@ struct Counted {
   int64_t change = 0;
   size_t runs = 0;
 
-  static void fields(auto&& field) {
-    field("change", &Counted::change, None::defaulted);
-    field("runs", &Counted::runs, None::defaulted);
-  }
+  LADDER_FIELDS(Counted, (change, defaulted), (runs, defaulted))
 };
 
 Counted counted(const Json& json) { return value_from<Counted>(json, "file.json"); }
@@ -42,10 +39,7 @@ TEST(Fields, TakeWholeNumbersThatTheyCanHold) {
 struct Labelled {
   std::string name = "plain", peer;
 
-  static void fields(auto&& field) {
-    field("name", &Labelled::name, None::default_absent);
-    field("peer", &Labelled::peer, None::default_null);
-  }
+  LADDER_FIELDS(Labelled, (name, absent), (peer, null_if_default))
 };
 
 TEST(Fields, ThatHaveTheirDefaultMayBeLeftOutOrNull) {
