@@ -64,7 +64,7 @@ std::optional<double> least_ms(const Study& study, const StudyRung& rung, const 
   const auto names = model::preset_names();
   const Workload& workload = study.workload;
   if (!limits || std::ranges::find(names, workload.model) == names.end()) return std::nullopt;
-  const model::Config config = model::with_positions(model::preset(workload.model), workload.positions.value_or(0));
+  const model::Config config = model::with_positions(model::preset(workload.model), workload.positions);
   const Roofline least = roofline(model::step_costs(config, *recipe, workload.B, workload.T, workload.accumulation),
                                   *limits, /*measured=*/{});
   double ms = 0;

@@ -26,6 +26,8 @@ struct Names<model::Device> {
   static constexpr auto list = model::names_of(model::Device{});
 };
 
+constexpr auto name_pattern = "^[A-Za-z0-9][A-Za-z0-9._-]*$", sha256_pattern = "^[0-9a-f]{64}$";
+
 // The ways to make a study of a ladder (plan/modes.h).
 enum class Mode { cumulative, leave_one_out, one_at_a_time, factorial, sweep };
 template <>
@@ -46,23 +48,26 @@ struct Shape {
   int64_t positions = 0;  // of the model; 0: as many as it has
   bool operator==(const Shape&) const = default;
 
-  LADDER_FIELDS(Shape, (B, {.name = "batch"}), (T, {.name = "context"}), accumulation, (positions, absent))
+  LADDER_FIELDS(Shape, (B, {.name = "batch", .least = 1, .most = 65536}),
+                (T, {.name = "context", .least = 1, .most = 1048576}), (accumulation, {.least = 1, .most = 65536}),
+                (positions, {.none = None::absent, .least = 1, .most = 1048576}))
 };
 
-// "ladder" of plans and studies.
 // A text of whole copies of another (--repeat-to).
 struct RepeatedText {
   std::string source;  // the other's file, without its folder
   int64_t bytes = 0;   // that were asked for
 
-  LADDER_FIELDS(RepeatedText, source, bytes)
+  LADDER_FIELDS(RepeatedText, source, (bytes, from_1))
 };
 
+// "ladder" of plans and studies.
 struct NamedLadder {
   std::string name, title;
   std::optional<std::string> file;  // its name, of one that does not come with the program
 
-  LADDER_FIELDS(NamedLadder, name, title, (file, absent))
+  LADDER_FIELDS(NamedLadder, (name, {.most = 64, .pattern = name_pattern}), title,
+                (file, {.none = None::absent, .most = 255}))
 };
 
 // Whether a run did what a field of its recipe says.
@@ -103,7 +108,8 @@ struct PeakMemory {
   std::string peak_source;                     // "resident set of the process"
   std::optional<int64_t> reserved_peak_bytes;  // of CUDA's caching allocator; a CPU has none
 
-  LADDER_FIELDS(PeakMemory, peak_bytes, peak_source, (reserved_peak_bytes, absent))
+  LADDER_FIELDS(PeakMemory, (peak_bytes, from_0), peak_source,
+                (reserved_peak_bytes, {.none = None::absent, .least = 0}))
 };
 
 }  // namespace ablations

@@ -31,7 +31,7 @@ struct ComparedSide {
   std::vector<std::string> programs;  // git commits
   std::vector<std::string> left_out;  // records that are no numbers, each with the reason
 
-  LADDER_FIELDS(ComparedSide, source, runs, programs, left_out)
+  LADDER_FIELDS(ComparedSide, source, (runs, from_1), programs, left_out)
 };
 
 // head / base: above 1 is slower, or more of whatever was measured.
@@ -46,7 +46,7 @@ struct ComparedRatio : Bounds {
 struct ComparedLoss {
   bool compared = false;
   std::optional<bool> identical, passed;
-  // Nats. A value of none: a loss is not finite. An older program judged max_deviation and wrote no deviation.
+  // Nats: the median over the first 16 steps, which is judged, and the largest. A value of none: a loss is not finite.
   std::optional<std::optional<double>> deviation, max_deviation;
   std::optional<double> tolerance;
   std::string message;
@@ -79,9 +79,11 @@ struct ComparedRecipe : ComparedRatio {
   std::optional<ComparedMemory> memory;
   std::vector<std::string> flags;  // what disturbed the runs
 
-  LADDER_MORE_FIELDS(ComparedRatio, ComparedRecipe, label, recipe_hash, recipe, recipe_diff, setting, pairs, base_runs,
-                     head_runs, sessions, base_runs_ms, head_runs_ms, base_ms, head_ms, slower_pairs, sign_test_p, loss,
-                     memory, flags)
+  LADDER_MORE_FIELDS(ComparedRatio, ComparedRecipe, label, recipe_hash, recipe, recipe_diff, setting, (pairs, from_1),
+                     (base_runs, from_1), (head_runs, from_1), (sessions, {.least = 3}),
+                     (base_runs_ms, {.above = 0, .items = 1}), (head_runs_ms, {.above = 0, .items = 1}),
+                     (base_ms, positive), (head_ms, positive), (slower_pairs, from_0),
+                     (sign_test_p, {.least = 0, .most = 1}), loss, memory, flags)
 };
 
 struct Unmatched {
@@ -93,6 +95,7 @@ struct Unmatched {
 
 struct Comparison {
   static constexpr auto kind = "comparison";
+  static constexpr auto about = "Time, loss and memory of two sides, recipe by recipe";
 
   std::string created;
   double min_effect = harness::usual_min_effect, confidence = harness::confidence;
@@ -103,7 +106,8 @@ struct Comparison {
   std::vector<ComparedRecipe> entries;
   std::vector<Unmatched> unmatched;
 
-  LADDER_FIELDS(Comparison, created, min_effect, confidence, method, base, head, forced, warnings, entries, unmatched)
+  LADDER_FIELDS(Comparison, created, (min_effect, from_0), confidence, method, base, head, forced, warnings,
+                (entries, some), unmatched)
 };
 
 LADDER_COMPILED_ONCE(Comparison)

@@ -43,6 +43,8 @@ struct CounterSummary {
 
 struct CountersDocument {
   static constexpr auto kind = "counters";
+  static constexpr auto about =
+      "Hardware counters of one training step, read in a process of its own: no time in it is a measurement of speed";
 
   std::string id, created;
   files::Json recipe;  // as a record has it
@@ -55,8 +57,8 @@ struct CountersDocument {
   std::vector<std::string> flags;  // what disturbed it, in the words of a record
   Environment environment;
 
-  LADDER_FIELDS(CountersDocument, id, created, recipe, optimizations, workload, device, warmup_steps, passes, metrics,
-                summary, (flags, absent), environment)
+  LADDER_FIELDS(CountersDocument, id, created, recipe, optimizations, workload, device, (warmup_steps, from_0),
+                (passes, from_1), (metrics, some), summary, (flags, absent), environment)
 };
 
 LADDER_COMPILED_ONCE(CountersDocument)

@@ -10,7 +10,7 @@ namespace ablations {
 
 #define LADDER_COMPILED(Struct)                \
   template files::Json json_of(const Struct&); \
-  template Struct value_from(const files::Json&, const std::string&);
+  template Struct value_from(const files::Json&, const std::string&, const Rules&);
 
 LADDER_COMPILED(Baseline)
 LADDER_COMPILED(Noise)

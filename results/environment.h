@@ -1,5 +1,5 @@
-// The machine and the software a number was measured on: "environment" of records, studies, traces and counters. Older
-// records, and those of PyTorch, say less than today's.
+// The machine and the software a number was measured on: "environment" of records, studies, traces and counters. That
+// of a peer says less.
 #pragma once
 
 #include "results/fields.h"
@@ -23,7 +23,8 @@ struct Environment {
     std::optional<int64_t> logical_cores;  // that the process may use
     std::optional<std::vector<std::string>> features;
 
-    LADDER_FIELDS(Cpu, (model, absent), (online_cores, absent), (logical_cores, absent), (features, absent))
+    LADDER_FIELDS(Cpu, (model, absent), (online_cores, {.none = None::absent, .least = 1, .most = 1000000}),
+                  (logical_cores, {.none = None::absent, .least = 1, .most = 1000000}), (features, absent))
   };
   struct Gpu {
     std::string name;
@@ -48,13 +49,13 @@ struct Environment {
   Maybe<std::string> governor, transparent_huge_pages;
   std::optional<std::vector<double>> load_average;
   std::optional<std::string> kernel;  // of the operating system
-  files::Json others = files::Json::object();
 
-  LADDER_FIELDS(Environment, (cpu, defaulted), gpu, (no_gpu_reason, absent), (driver, absent), (driver_cuda, absent),
-                (cuda, absent), (cudnn, absent), (torch, absent), (mkl, absent), (onednn, absent),
-                (torch_cpu_capability, absent), (compiler, absent), (compiler_flags, absent), (git_commit, absent),
-                (git_dirty, absent), (program_sha256, absent), (threads, absent), (kernel_switches, absent),
-                (governor, absent), (transparent_huge_pages, absent), (load_average, absent), (kernel, absent))
+  LADDER_FIELDS(Environment, cpu, gpu, (no_gpu_reason, absent), (driver, absent), (driver_cuda, absent), (cuda, absent),
+                (cudnn, absent), (torch, absent), (mkl, absent), (onednn, absent), (torch_cpu_capability, absent),
+                (compiler, absent), (compiler_flags, absent), (git_commit, absent), (git_dirty, absent),
+                (program_sha256, absent), (threads, {.none = None::absent, .least = 1}), (kernel_switches, absent),
+                (governor, absent), (transparent_huge_pages, absent),
+                (load_average, {.none = None::absent, .least = 0, .most = 1e9, .items = 1}), (kernel, absent))
 };
 
 // Of this process, now.

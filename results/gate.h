@@ -48,9 +48,10 @@ struct NoiseFloor {
 
 struct GateResult {
   static constexpr auto kind = "gate";
+  static constexpr auto about = "A gate's verdict";
 
   std::string created;
-  std::optional<std::string> subject;  // rungs, ladder and size; absent in older verdicts
+  std::string subject;  // rungs, ladder and size
   GateOutcome verdict = GateOutcome::inconclusive;
   int exit_status = 3;
   Against against = Against::program;
@@ -63,10 +64,11 @@ struct GateResult {
   std::vector<std::string> saved;     // files
   std::vector<std::string> added_to;  // files of baselines of the same program that have this session now, too
   std::optional<Comparison> comparison;
-  std::optional<Said> said;  // absent in older verdicts
+  Said said;
 
-  LADDER_FIELDS(GateResult, created, (subject, absent), verdict, exit_status, against, pairs, topped_up, min_effect,
-                reasons, warnings, noise, calibration, saved, added_to, comparison, (said, absent))
+  LADDER_FIELDS(GateResult, created, subject, verdict, (exit_status, {.least = 0, .most = 3}), against, (pairs, from_1),
+                topped_up, (min_effect, from_0), reasons, warnings, noise, calibration, saved, added_to, comparison,
+                said)
 };
 
 LADDER_COMPILED_ONCE(GateResult)

@@ -30,7 +30,8 @@ struct SeriesPoint : Bounds {
   double level = 0;        // ms per step without the noise: steps and drift only
   bool disturbed = false;  // the rung had flags
 
-  LADDER_MORE_FIELDS(Bounds, SeriesPoint, study, file, time, git_commit, git_dirty, median, level, disturbed)
+  LADDER_MORE_FIELDS(Bounds, SeriesPoint, study, file, time, git_commit, git_dirty, (median, positive), level,
+                     disturbed)
 };
 
 // The newest study to measure a rung, where it failed, is not proven or void there, or runs are missing.
@@ -82,8 +83,8 @@ struct DescribedSeries {
   std::string finding;  // in words
 
   LADDER_FIELDS(DescribedSeries, device_slug, recipe_hash, label, ladder, setting, current, dropped, missed,
-                new_because, left_out, points, best, against_first, against_best, steps, drift, slowdown, verdict,
-                finding)
+                new_because, left_out, (points, some), best, against_first, against_best, steps, drift, slowdown,
+                verdict, finding)
 };
 
 struct SkippedFile {
@@ -94,6 +95,7 @@ struct SkippedFile {
 
 struct History {
   static constexpr auto kind = "history";
+  static constexpr auto about = "The times of rungs over stored studies, and where they changed";
 
   std::string created;
   size_t studies = 0;  // that were read
@@ -105,7 +107,8 @@ struct History {
   std::vector<std::string> notes;
   std::vector<DescribedSeries> series;
 
-  LADDER_FIELDS(History, created, studies, min_effect, finding, slower, missed, method, skipped, notes, series)
+  LADDER_FIELDS(History, created, studies, (min_effect, from_0), finding, slower, missed, method, skipped, notes,
+                (series, some))
 };
 
 LADDER_COMPILED_ONCE(History)

@@ -31,18 +31,22 @@ struct Form<StartRecipe> {
 struct LadderWorkload : Shape {
   std::string model;
 
-  LADDER_FIELDS(LadderWorkload, model, (B, {.name = "batch"}), (T, {.name = "context"}), (accumulation, absent))
+  LADDER_FIELDS(LadderWorkload, model, (B, {.name = "batch", .least = 1, .most = 65536}),
+                (T, {.name = "context", .least = 1, .most = 1048576}),
+                (accumulation, {.none = None::absent, .least = 1, .most = 65536}))
 };
 
 // How its rungs are measured where nobody says otherwise.
 struct LadderPlan {
   int64_t repeats = 1, warmup_steps = 0, timed_steps = 1;
 
-  LADDER_FIELDS(LadderPlan, repeats, warmup_steps, timed_steps)
+  LADDER_FIELDS(LadderPlan, (repeats, {.least = 1, .most = 1000}), (warmup_steps, {.least = 0, .most = 100000}),
+                (timed_steps, {.least = 1, .most = 100000}))
 };
 
 struct Ladder {
   static constexpr auto kind = "ladder";
+  static constexpr auto about = "An ordered list of optimizations and the workload they are measured on";
 
   std::string name, title;
   std::optional<std::string> comment;
@@ -55,8 +59,9 @@ struct Ladder {
 
   std::optional<std::string> file = {};  // not in it: its name, of one that does not come with the program
 
-  LADDER_FIELDS(Ladder, name, title, (comment, absent), start, (start_title, absent), rungs, (reference, absent),
-                workload, plan)
+  LADDER_FIELDS(Ladder, (name, {.most = 64, .pattern = name_pattern}), (title, {.least = 1, .most = 120}),
+                (comment, absent), start, (start_title, {.none = None::absent, .most = 60}),
+                (rungs, {.least = 1, .most = 60, .most_items = 200}), (reference, absent), workload, plan)
 };
 
 LADDER_COMPILED_ONCE(Ladder)

@@ -34,7 +34,7 @@ struct LossesAtTheEnd {
   double fall = 0;   // of the line, from the part's first step to its last; below 0: it rises
   double swing = 0;  // standard deviation of the losses about the line
 
-  LADDER_FIELDS(LossesAtTheEnd, mean, fall, swing)
+  LADDER_FIELDS(LossesAtTheEnd, mean, fall, (swing, from_0))
 };
 
 struct SweptRate {
@@ -48,11 +48,14 @@ struct SweptRate {
   RateReason reason = RateReason::near_the_best;
   std::string words;  // the reason with its figures
 
-  LADDER_FIELDS(SweptRate, learning_rate, losses, not_finite, end, verdict, reason, words)
+  LADDER_FIELDS(SweptRate, learning_rate, (losses, {.items = 1, .most_items = 10000}), not_finite, end, verdict, reason,
+                words)
 };
 
 struct LearningRateSweep {
   static constexpr auto kind = "lr_sweep";
+  static constexpr auto about =
+      "Short trainings that differ only in their learning rate, and what each rate's losses say of it";
 
   NamedDevice device;
   Training training;             // of the lowest rate; the others differ in learning_rate only
@@ -63,9 +66,10 @@ struct LearningRateSweep {
   int64_t end_steps = 1;       // of each training, those that are its end
   double margin = 0;           // nats; a smaller difference is none
   std::optional<size_t> best;  // of `rates`, that with the lowest losses at the end; none: none learns
-  Said said;                   // empty in older documents
+  Said said;
 
-  LADDER_FIELDS(LearningRateSweep, device, training, planned, rates, end_steps, margin, best, (said, defaulted))
+  LADDER_FIELDS(LearningRateSweep, device, training, (planned, {.least = 1, .most = 100}),
+                (rates, {.items = 1, .most_items = 100}), (end_steps, from_1), margin, best, said)
 };
 
 LADDER_COMPILED_ONCE(LearningRateSweep)

@@ -13,11 +13,6 @@ constexpr double shortest_energy_window_s = 1.0;
 
 }  // namespace
 
-files::Json json_of(const MonitorSummary& monitor) {
-  if (monitor.unavailable) return {{"unavailable", *monitor.unavailable}};
-  return json_of<MonitorSummary>(monitor);
-}
-
 MonitorSummary summary_of(const harness::GpuWatch& watch, int64_t tokens) {
   MonitorSummary summary;
   if (!watch.unavailable.empty()) {

@@ -25,12 +25,21 @@ struct Throttle {
   std::string reason;  // NVML's name
   double share = 0;    // of the samples
 
-  LADDER_FIELDS(Throttle, reason, share)
+  LADDER_FIELDS(Throttle, reason, (share, {.above = 0, .most = 1}))
+};
+
+struct Unwatched {
+  std::optional<std::string> unavailable;  // why nobody looked
+
+  [[nodiscard]] bool is_short() const { return unavailable.has_value(); }
+
+  LADDER_FIELDS(Unwatched, (unavailable, absent))
 };
 
 // What is none has a note. Where nobody looked there is nothing but the reason.
-struct MonitorSummary {
-  std::optional<std::string> unavailable;  // why nobody looked
+struct MonitorSummary : Unwatched {
+  using Short = Unwatched;
+
   int64_t samples = 0;
   std::optional<Range> sm_clock_mhz, memory_clock_mhz, power_w, temperature_c, utilization_percent;
   std::optional<std::vector<Throttle>> throttle;
@@ -39,12 +48,10 @@ struct MonitorSummary {
   std::optional<int64_t> other_processes;  // the most that were seen at once
   std::map<std::string, std::string> notes;
 
-  LADDER_FIELDS(MonitorSummary, (unavailable, absent), (samples, defaulted), sm_clock_mhz, memory_clock_mhz, power_w,
-                temperature_c, utilization_percent, throttle, energy_j, joules_per_token, other_processes,
-                (notes, defaulted))
+  LADDER_MORE_FIELDS(Unwatched, MonitorSummary, (samples, from_0), sm_clock_mhz, memory_clock_mhz, power_w,
+                     temperature_c, utilization_percent, throttle, energy_j,
+                     (joules_per_token, {.least = 0, .most = 1e30}), other_processes, notes)
 };
-
-files::Json json_of(const MonitorSummary& monitor);
 
 // tokens: of the timed window.
 MonitorSummary summary_of(const harness::GpuWatch& watch, int64_t tokens);

@@ -18,19 +18,19 @@ int64_t count(const Counts& counts, const std::string& name);
 
 // The error of a matrix product against the CPU's in float64. It shows in which number type the product was made.
 struct Fingerprint {
-  std::optional<int64_t> size;           // of the square factors: 512 on a CPU, 2048 on a GPU; none in older records
+  std::optional<int64_t> size;           // of the square factors: 512 on a CPU, 2048 on a GPU; none: not known
   std::optional<double> relative_error;  // by Frobenius norms; none: not finite
   std::string precision;                 // of the error: "float32", "tf32 or float16", "bfloat16", "wrong"
   std::optional<std::string> kernel;     // the CPU library's call; none on a GPU
 
-  LADDER_FIELDS(Fingerprint, (size, absent), relative_error, (precision, defaulted), kernel)
+  LADDER_FIELDS(Fingerprint, size, relative_error, precision, kernel)
 };
 
 // Calls to CUDA in one step; none of the numbers where nothing was counted.
 struct StepCalls {
   std::optional<std::string> unavailable = {};  // why nothing was counted
   std::optional<int64_t> kernel_launches = {}, graph_launches = {}, host_waits = {};
-  std::optional<Counts> calls = {};  // all of them by name; none in older records
+  std::optional<Counts> calls = {};  // all of them by name
 
   LADDER_FIELDS(StepCalls, (unavailable, absent), (kernel_launches, absent), (graph_launches, absent),
                 (host_waits, absent), (calls, absent))
@@ -52,32 +52,31 @@ struct ProductTiming {
                 (own_microseconds, absent))
 };
 
-// Facts observed of a process, without what the recipe asked for. A fact that a record lacks has its default: older
-// records, and those of PyTorch, lack some.
+// Facts observed of a process, without what the recipe asked for. None: nobody looked.
 struct Observations {
   // Float32 matmul precision, read back: "highest", "high", "medium"; "ieee", "tf32", "bf16".
   struct MatmulPrecision {
     std::string aten, backend;
 
-    LADDER_FIELDS(MatmulPrecision, (aten, defaulted), (backend, defaulted))
+    LADDER_FIELDS(MatmulPrecision, aten, backend)
   };
   struct Fingerprints {
     Fingerprint float32, autocast;  // of a product of float32 tensors, without and under autocast
 
-    LADDER_FIELDS(Fingerprints, (float32, defaulted), (autocast, defaulted))
+    LADDER_FIELDS(Fingerprints, float32, autocast)
   };
   // As the loss receives them.
   struct Logits {
     std::string dtype;  // "BFloat16"
     int64_t columns = 0;
 
-    LADDER_FIELDS(Logits, (dtype, defaulted), (columns, defaulted))
+    LADDER_FIELDS(Logits, dtype, columns)
   };
   // Page faults when so many bytes are freed and allocated again.
   struct Refault {
     int64_t bytes = 0, faults = 0;
 
-    LADDER_FIELDS(Refault, (bytes, defaulted), (faults, defaulted))
+    LADDER_FIELDS(Refault, bytes, faults)
   };
   // Of the model's parameters: how many have which type, and how many have their gradient, written anew by a step, in
   // the same memory as before that step.
@@ -85,14 +84,14 @@ struct Observations {
     Counts types;  // "Float"
     int64_t gradients_in_place = 0;
 
-    LADDER_FIELDS(Weights, (types, defaulted), (gradients_in_place, defaulted))
+    LADDER_FIELDS(Weights, types, gradients_in_place)
   };
   // Of one step: what c10d was given to reduce over all ranks, and the size of all gradients.
   struct AllReduces {
     int64_t calls = 0, bytes = 0;
     int64_t gradient_bytes = 0;
 
-    LADDER_FIELDS(AllReduces, (calls, defaulted), (bytes, defaulted), (gradient_bytes, defaulted))
+    LADDER_FIELDS(AllReduces, calls, bytes, gradient_bytes)
   };
   // How the batches came to be. Of one step; steps, by_a_thread and ready count since the process began.
   struct Batches {
@@ -107,10 +106,8 @@ struct Observations {
     int64_t by_a_thread = 0;                    // of them, made by another thread than the step's
     int64_t ready = 0;                          // of those, there when the step asked
 
-    LADDER_FIELDS(Batches, (micro_steps, defaulted), (sequences, defaulted), (tokens, defaulted),
-                  (operations, defaulted), (copies, defaulted), (tokenized, defaulted), (reads, defaulted),
-                  (bytes_read, defaulted), process_bytes_read, mapping, (steps, defaulted), (by_a_thread, defaulted),
-                  (ready, defaulted))
+    LADDER_FIELDS(Batches, micro_steps, sequences, tokens, operations, copies, tokenized, reads, bytes_read,
+                  process_bytes_read, mapping, steps, by_a_thread, ready)
   };
   struct Determinism {
     bool algorithms = false;  // ATen's deterministic ones are on
@@ -118,33 +115,30 @@ struct Observations {
     bool cudnn_deterministic = false, cudnn_benchmark = false;
     std::optional<std::string> cublas_workspace;  // the variable
 
-    LADDER_FIELDS(Determinism, (algorithms, defaulted), (refuses, defaulted), (cudnn_deterministic, defaulted),
-                  (cudnn_benchmark, defaulted), cublas_workspace)
+    LADDER_FIELDS(Determinism, algorithms, refuses, cudnn_deterministic, cudnn_benchmark, cublas_workspace)
   };
 
   std::string parameters_device;  // "cpu", "cuda:0"
   MatmulPrecision matmul_precision;
   Fingerprints fingerprint;
   Logits logits;
-  std::optional<Counts> residual;         // types of what embedding, LayerNorm and the additions return
-  Counts operations;                      // dispatched in a step: by phase, and "total"
-  Counts update_operations;               // of the optimizer, by name
-  Counts backward_nodes;                  // of the autograd graph, by name
-  std::optional<Weights> weights;         // none in older records
-  std::optional<AllReduces> all_reduces;  // none in older records
+  std::optional<Counts> residual;  // types of what embedding, LayerNorm and the additions return
+  Counts operations;               // dispatched in a step: by phase, and "total"
+  Counts update_operations;        // of the optimizer, by name
+  Counts backward_nodes;           // of the autograd graph, by name
+  std::optional<Weights> weights;
+  std::optional<AllReduces> all_reduces;
   std::optional<Counts> matrix_products;  // of a step, by library and type, and packed ones of bfloat16; none on a GPU
   std::optional<StepCalls> cuda_calls;    // none on a CPU
-  std::optional<Batches> batches;         // none in older records
+  std::optional<Batches> batches;
   Refault refault;
   double loss_scale = 1;  // of the gradient scaler
   Determinism determinism;
   std::vector<ProductTiming> product_timings;  // of the whole process; on a CPU those that chose its recipe
 
-  LADDER_FIELDS(Observations, (parameters_device, defaulted), (matmul_precision, defaulted), (fingerprint, defaulted),
-                (logits, defaulted), (residual, absent), (operations, defaulted), (update_operations, defaulted),
-                (backward_nodes, defaulted), (weights, absent), (all_reduces, absent), matrix_products, cuda_calls,
-                (batches, absent), (refault, defaulted), (loss_scale, defaulted), (determinism, defaulted),
-                (product_timings, absent))
+  LADDER_FIELDS(Observations, parameters_device, matmul_precision, fingerprint, logits, residual, operations,
+                update_operations, backward_nodes, weights, all_reduces, matrix_products, cuda_calls, batches, refault,
+                loss_scale, determinism, (product_timings, absent))
 };
 
 LADDER_COMPILED_ONCE(Observations)

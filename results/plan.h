@@ -15,6 +15,8 @@
 
 namespace ablations {
 
+constexpr auto peer_pattern = "^pytorch-(eager|compile|max-autotune|cuda-graphs)$";
+
 // One recipe that a study measures. In a cumulative ladder: that of the rung below and one edit more; in other modes
 // also at another size or by another program, as the fields say.
 struct Rung {
@@ -34,9 +36,12 @@ struct Rung {
   std::optional<size_t> against = {};  // the rung that it is compared with, besides the reference; none: the one below
   std::optional<size_t> reference = {};  // the rung whose losses guard it and speedup_first counts from
 
-  LADDER_FIELDS(Rung, (optimization, null_if_default), title, applied, recipe, status, reason, (name, absent),
-                (shape, {.name = "workload", .none = None::absent}), (peer, absent), (program, absent),
-                (program_sha256, absent), (against, absent), (reference, absent))
+  LADDER_FIELDS(Rung, (optimization, null_if_default), title, (applied, {.most_items = 200}), recipe, status, reason,
+                (name, {.none = None::absent, .most = 100, .pattern = name_pattern}),
+                (shape, {.name = "workload", .none = None::absent}),
+                (peer, {.none = None::absent, .pattern = peer_pattern}), (program, absent),
+                (program_sha256, {.none = None::absent, .pattern = sha256_pattern}), (against, absent),
+                (reference, absent))
 };
 
 template <>
@@ -49,7 +54,7 @@ struct PlannedRun {
   size_t rung = 0;
   int64_t repeat = 0;
 
-  LADDER_FIELDS(PlannedRun, id, rung, repeat)
+  LADDER_FIELDS(PlannedRun, (id, {.most = 120, .pattern = name_pattern}), rung, (repeat, from_0))
 };
 
 // What every run does, but for its rung's recipe.
@@ -62,8 +67,8 @@ struct PlannedWorkload : Shape {
   bool cold_cache = false;       // each run begins without its data in the page cache
   std::optional<RepeatedText> repeated = {};  // what the data were made of
 
-  LADDER_MORE_FIELDS(Shape, PlannedWorkload, model, seed, threads, data, vocabulary, (tokens, absent),
-                     (cold_cache, absent), (repeated, absent))
+  LADDER_MORE_FIELDS(Shape, PlannedWorkload, model, seed, (threads, {.least = 1, .most = 4096}), data, vocabulary,
+                     (tokens, absent), (cold_cache, absent), (repeated, absent))
 };
 
 // What a gate declares before its first run.
@@ -73,7 +78,7 @@ struct GateTerms {
   std::string baselines;  // the folder with baselines and noise floors
   bool calibrates = false, saves = false, force = false;
 
-  LADDER_FIELDS(GateTerms, min_effect, top_up, baselines, calibrates, saves, force)
+  LADDER_FIELDS(GateTerms, (min_effect, from_0), (top_up, from_0), baselines, calibrates, saves, force)
 };
 
 // That a plan is a quick look at a ladder, and what goes on from it (plan/quick.h).
@@ -81,20 +86,21 @@ struct Quick {
   int64_t repeats = 0;           // of the whole ladder's plan
   std::vector<size_t> left_out;  // rungs
 
-  LADDER_FIELDS(Quick, repeats, left_out)
+  LADDER_FIELDS(Quick, (repeats, {.least = 1, .most = 1000}), (left_out, {.most_items = 200}))
 };
 
 // A part of a plan (plan/shard.h).
 struct Shard {
   int64_t index = 0, count = 0;  // 1 <= index <= count
 
-  LADDER_FIELDS(Shard, index, count)
+  LADDER_FIELDS(Shard, (index, from_1), (count, from_1))
 };
 
 constexpr size_t most_factors = 6;  // of a factorial: 64 subsets
 
 struct Plan {
   static constexpr auto kind = "plan";
+  static constexpr auto about = "The runs of one study, in the order in which they are made";
 
   std::string id, created;  // created: UTC, ISO 8601; empty where several machines make the same plan
   NamedLadder ladder;
@@ -118,9 +124,12 @@ struct Plan {
   // plan_from_json (plan/plan.h).
   void check(const std::string& where) const;
 
-  LADDER_FIELDS(Plan, id, created, ladder, workload, warmup_steps, timed_steps, (least_window_s, absent), repeats,
-                order_seed, run_limit_s, rungs, reference, runs, mode, (swept, absent), (shard, absent), (gate, absent),
-                (quick, absent), (product_timings, absent))
+  LADDER_FIELDS(Plan, (id, {.most = 100, .pattern = name_pattern}), created, ladder, workload,
+                (warmup_steps, {.least = 0, .most = 100000}), (timed_steps, {.least = 1, .most = 100000}),
+                (least_window_s, {.none = None::absent, .above = 0, .most = 1000}),
+                (repeats, {.least = 1, .most = 1000}), order_seed, (run_limit_s, {.above = 0, .most = 1000000}),
+                (rungs, {.items = 1, .most_items = 10000}), reference, runs, mode, (swept, absent), (shard, absent),
+                (gate, absent), (quick, absent), (product_timings, {.none = None::absent, .most_items = 1000}))
 };
 
 LADDER_COMPILED_ONCE(Plan)

@@ -13,11 +13,11 @@ namespace ablations {
 
 struct Limits {
   double flops_per_s = 0, bytes_per_s = 0;
-  std::string source;                    // "measured: bf16 8192^3, copy of 4 GiB"
-  std::optional<double> flops_per_byte;  // where both limits meet; absent in older traces
-  std::string refuted = {};  // what ran faster than the measured limits, which these replace; empty: nothing
+  std::string source;         // "measured: bf16 8192^3, copy of 4 GiB"
+  double flops_per_byte = 0;  // where both limits meet
+  std::string refuted = {};   // what ran faster than the measured limits, which these replace; empty: nothing
 
-  LADDER_FIELDS(Limits, flops_per_s, bytes_per_s, source, (flops_per_byte, absent), (refuted, absent))
+  LADDER_FIELDS(Limits, flops_per_s, bytes_per_s, source, flops_per_byte, (refuted, absent))
 };
 
 // Which limit takes the larger part of the time at the limit; `none` where there is no limit.
@@ -36,12 +36,11 @@ struct RooflineRow {
   std::optional<double> measured_ms;
   std::optional<double> distance;  // measured over limit; none without either
   std::optional<double> ms_above;  // measured less limit
-  // What a roofline's axes show; none where there are no FLOPs or no bytes, or no time in which they were done. Absent
-  // in older traces.
-  std::optional<std::optional<double>> flops_per_byte, flops_per_s;
+  // What a roofline's axes show; none where there are no FLOPs or no bytes, or no time in which they were done.
+  std::optional<double> flops_per_byte, flops_per_s;
 
-  LADDER_FIELDS(RooflineRow, phase, (part, absent), flops, bytes, limit_ms, bound_by, measured_ms, distance, ms_above,
-                (flops_per_byte, absent), (flops_per_s, absent))
+  LADDER_FIELDS(RooflineRow, phase, (part, absent), (flops, from_0), (bytes, from_0), (limit_ms, from_0), bound_by,
+                measured_ms, distance, ms_above, flops_per_byte, flops_per_s)
 };
 
 struct Roofline {

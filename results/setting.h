@@ -16,8 +16,8 @@ namespace ablations {
 using Facts = std::map<std::string, std::optional<std::string>>;
 
 struct Setting {
-  // A field that not every setting has: it belongs to the other kind of device, or older files lack it. A value of
-  // none: the source does not say.
+  // A field that not every setting has, as it belongs to the other kind of device. A value of none: the source does not
+  // say.
   template <class T>
   using Maybe = std::optional<std::optional<T>>;
 
@@ -46,7 +46,7 @@ struct Setting {
 };
 
 // One line for each fact that differs: "batch: 16 against 64". Empty: comparable. Cores, instructions and switches that
-// one side does not say, as in older files, are unknown there and not different, unless the other side has switches.
+// one side does not say are unknown there and not different, unless the other side has switches.
 std::vector<std::string> differences(const Facts& facts, const Facts& others);
 std::vector<std::string> differences(const Setting& setting, const Setting& other);
 

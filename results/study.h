@@ -90,7 +90,7 @@ struct StepSize : Shape {
 // The verdict of study/guard.h.
 struct RungGuard {
   bool passed = false;
-  std::optional<std::optional<double>> deviation;  // no value: a loss is not finite. absent: an older program's verdict
+  std::optional<double> deviation;  // nats: median over the first 16 steps, with its sign; none: a loss is not finite
   std::optional<double> max_deviation;
   double tolerance = 0, known_offset = 0;
   int64_t steps = 0;
@@ -98,8 +98,8 @@ struct RungGuard {
   size_t guarded_by = 0;
   int64_t repeat = 0;
 
-  LADDER_FIELDS(RungGuard, passed, (deviation, absent), max_deviation, tolerance, known_offset, steps, message,
-                guarded_by, repeat)
+  LADDER_FIELDS(RungGuard, passed, deviation, max_deviation, tolerance, known_offset, steps, message, guarded_by,
+                (repeat, from_0))
 };
 
 // What a rung's batches cost, where a study is about them: where its rungs differ in how batches come to be.
@@ -124,7 +124,7 @@ struct RungClock {
 
   [[nodiscard]] bool is_power_limited() const { return at_power_limit >= 0.5; }
 
-  LADDER_FIELDS(RungClock, sm_mhz, highest_mhz, at_power_limit)
+  LADDER_FIELDS(RungClock, sm_mhz, highest_mhz, (at_power_limit, {.least = 0, .most = 1}))
 };
 
 struct StudyRung {
@@ -136,7 +136,7 @@ struct StudyRung {
   RungStatus status = RungStatus::measured;
   std::string reason;
   std::optional<bool> out_of_memory;
-  files::Json recipe, recipe_diff;  // an older recipe has fewer fields than model::Recipe
+  files::Json recipe, recipe_diff;
   std::optional<StepSize> workload;
   size_t runs_ok = 0;
   std::optional<RungTimes> ms_per_step;
@@ -149,7 +149,7 @@ struct StudyRung {
   std::optional<int64_t> skipped_steps;
   std::optional<double> page_faults_per_step, joules_per_token;
   std::optional<RungClock> clock;
-  std::optional<std::optional<Mfu>> mfu;          // no value: it has no time. absent: an older study's
+  std::optional<Mfu> mfu;                         // none: it has no time
   std::optional<std::vector<std::string>> flags;  // what disturbed its runs
   std::optional<RungGuard> guard;
   std::vector<Proof> proofs;
@@ -163,8 +163,8 @@ struct StudyRung {
                 reason, (out_of_memory, absent), recipe, recipe_diff, (workload, absent), runs_ok, ms_per_step,
                 tokens_per_s, speedup_first, (speedup_against, {.name = "speedup_previous"}), peak_memory_bytes,
                 (memory, absent), (least_work, absent), (batches, absent), (skipped_steps, absent),
-                page_faults_per_step, (joules_per_token, absent), (clock, absent), (mfu, absent), (flags, absent),
-                guard, proofs, (peers, absent), (profile, absent), (explanation, absent), (changed, absent))
+                page_faults_per_step, (joules_per_token, absent), (clock, absent), mfu, (flags, absent), guard, proofs,
+                (peers, absent), (profile, absent), (explanation, absent), (changed, absent))
 };
 
 struct StudyRun {
@@ -193,11 +193,12 @@ struct StudyPlan {
   uint64_t order_seed = 0;
   size_t runs_planned = 0;
   int64_t runs_ok = 0;
-  bool cold_cache = false;                    // --cold-cache; an older study does not say
-  std::optional<RepeatedText> repeated = {};  // likewise
+  bool cold_cache = false;  // --cold-cache
+  std::optional<RepeatedText> repeated = {};
 
-  LADDER_FIELDS(StudyPlan, repeats, warmup_steps, timed_steps, (least_window_s, absent), order_seed, runs_planned,
-                runs_ok, (cold_cache, absent), (repeated, absent))
+  LADDER_FIELDS(StudyPlan, (repeats, from_1), (warmup_steps, from_0), (timed_steps, from_1),
+                (least_window_s, {.none = None::absent, .above = 0}), order_seed, runs_planned, runs_ok,
+                (cold_cache, absent), (repeated, absent))
 };
 
 // How its numbers were computed, in words.
@@ -211,6 +212,7 @@ struct Statistics {
 
 struct Study {
   static constexpr auto kind = "study";
+  static constexpr auto about = "What was planned, what came of it, and every derived number";
 
   std::string id, created;
   std::optional<std::string> finished;
@@ -224,7 +226,7 @@ struct Study {
   Statistics statistics;
   std::optional<Headline> headline;
   std::vector<StudyRung> rungs;
-  std::optional<std::vector<Worth>> attribution;  // absent in older studies
+  std::vector<Worth> attribution;
   std::vector<StudyRun> runs;
   std::vector<std::string> warnings;
   Environment environment;
@@ -236,7 +238,7 @@ struct Study {
   void check(const std::string& where) const;
 
   LADDER_FIELDS(Study, id, created, finished, (quick, absent), mode, (swept, absent), ladder, workload, plan, device,
-                statistics, headline, rungs, (attribution, absent), runs, warnings, environment, (hashes, absent),
+                statistics, headline, rungs, attribution, runs, warnings, environment, (hashes, absent),
                 (sha256, absent))
 };
 

@@ -28,14 +28,15 @@ struct LossAt {
   double seconds = 0;  // of all steps so far, without validation
   double loss = 0;     // nats
 
-  LADDER_FIELDS(LossAt, step, tokens, seconds, loss)
+  LADDER_FIELDS(LossAt, (step, {.least = 1, .most = 1000000}), (tokens, from_0), (seconds, {.above = 0, .most = 1e12}),
+                (loss, {.least = -1000000, .most = 1000000}))
 };
 
 // On the straight line between two validation losses.
 struct LossReached {
   double step = 0, seconds = 0;
 
-  LADDER_FIELDS(LossReached, step, seconds)
+  LADDER_FIELDS(LossReached, (step, from_0), (seconds, from_0))
 };
 
 // One training of a rung.
@@ -52,7 +53,8 @@ struct SeedTraining {
 
   [[nodiscard]] bool has_ended() const { return not_finite.empty() && failure.empty() && !curve.empty(); }
 
-  LADDER_FIELDS(SeedTraining, rung, seed, curve, seconds, not_finite, failure, reached)
+  LADDER_FIELDS(SeedTraining, rung, seed, (curve, {.most_items = 10000}), (seconds, {.least = 0, .most = 1e12}),
+                not_finite, failure, reached)
 };
 
 // An average over seeds; no bounds with a single one.
@@ -74,12 +76,14 @@ struct RungToLoss : Rung {
   bool counts = false;                      // the speedup does: the quality is the same
   std::string words;
 
-  LADDER_MORE_FIELDS(Rung, RungToLoss, medians, ended, reached, loss, seconds, difference, speedup, quality, counts,
-                     words)
+  LADDER_MORE_FIELDS(Rung, RungToLoss, (medians, {.most_items = 10000}), (ended, from_0), (reached, from_0), loss,
+                     seconds, difference, speedup, quality, counts, words)
 };
 
 struct TimeToLoss {
   static constexpr auto kind = "to_loss";
+  static constexpr auto about =
+      "Rungs of a ladder, each trained with several seeds, until a validation loss is reached";
 
   NamedDevice device;
   NamedLadder ladder;
@@ -92,7 +96,7 @@ struct TimeToLoss {
 
   // What follows from them.
   size_t reference = 0;  // the rung that the others are compared with: the first that is trained
-  Said said;             // empty in older documents
+  Said said;
 
   // How many trainings there are in all.
   [[nodiscard]] int64_t planned() const;
@@ -100,8 +104,9 @@ struct TimeToLoss {
   // Throws std::invalid_argument for a training of no rung, and where no validation loss is taken.
   void check(const std::string& where) const;
 
-  LADDER_FIELDS(TimeToLoss, device, ladder, training, loss, margin, seeds, rungs, trainings, reference,
-                (said, defaulted))
+  LADDER_FIELDS(TimeToLoss, device, ladder, training, (loss, {.above = 0, .most = 1000000}),
+                (margin, {.above = 0, .most = 1000000}), (seeds, {.least = 1, .most = 100}),
+                (rungs, {.items = 1, .most_items = 200}), (trainings, {.most_items = 20000}), reference, said)
 };
 
 LADDER_COMPILED_ONCE(TimeToLoss)

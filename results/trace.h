@@ -19,7 +19,8 @@ struct StepTime {
   double ms = 0, min_ms = 0, max_ms = 0;
   int64_t count = 0;
 
-  LADDER_FIELDS(StepTime, ms, min_ms, max_ms, count)
+  LADDER_FIELDS(StepTime, (ms, {.least = 0, .most = 1e12}), (min_ms, {.least = 0, .most = 1e12}),
+                (max_ms, {.least = 0, .most = 1e12}), (count, {.least = 0, .most = 1e12}))
 };
 
 struct PhaseTime : StepTime {
@@ -50,7 +51,7 @@ struct TransferTime : StepTime {
   std::string kind;  // "host to device"
   int64_t bytes = 0;
 
-  LADDER_MORE_FIELDS(StepTime, TransferTime, kind, bytes)
+  LADDER_MORE_FIELDS(StepTime, TransferTime, kind, (bytes, from_0))
 };
 
 struct Gaps {
@@ -79,13 +80,18 @@ struct TraceSummary {
 
   [[nodiscard]] bool on_gpu() const { return kernel_launches.has_value(); }
 
-  LADDER_FIELDS(TraceSummary, steps, wall_ms, traced_wall_ms, busy_ms, least_busy_ms, most_busy_ms, busy_percent,
-                idle_ms, gaps, launch_bound_percent, operations, kernels, copies, sets, kernel_launches, graph_launches,
-                unlabelled_ms, by_phase, by_part, by_layer, by_name, transfers)
+  LADDER_FIELDS(TraceSummary, (steps, from_1), (wall_ms, {.least = 0, .most = 1e12}),
+                (traced_wall_ms, {.least = 0, .most = 1e12}), (busy_ms, {.least = 0, .most = 1e12}),
+                (least_busy_ms, {.least = 0, .most = 1e12}), (most_busy_ms, {.least = 0, .most = 1e12}),
+                (busy_percent, {.least = 0, .most = 100}), (idle_ms, {.least = 0, .most = 1e12}), gaps,
+                launch_bound_percent, (operations, {.least = 0, .most = 1e12}), (kernels, {.least = 0, .most = 1e12}),
+                (copies, {.least = 0, .most = 1e12}), (sets, {.least = 0, .most = 1e12}), kernel_launches,
+                graph_launches, unlabelled_ms, by_phase, by_part, by_layer, by_name, transfers)
 };
 
 struct TraceDocument {
   static constexpr auto kind = "trace";
+  static constexpr auto about = "Where the time of the steps of one recipe went";
 
   std::string created, title;
   NamedDevice device;
@@ -96,6 +102,9 @@ struct TraceDocument {
   TraceSummary summary;
   std::optional<Roofline> roofline;
   Environment environment;
+
+  // Throws std::invalid_argument for launches on a CPU, and for a GPU without.
+  void check(const std::string& where) const;
 
   LADDER_FIELDS(TraceDocument, created, title, device, recipe, workload, memory, (flags, absent), summary,
                 (roofline, absent), environment)
@@ -122,9 +131,9 @@ struct DividedStep {
 struct RungProfile {
   std::optional<double> busy_percent, idle_ms, launch_bound_percent;
   std::vector<PhaseTime> by_phase;
-  std::optional<DividedStep> step;  // absent in older studies
+  std::optional<DividedStep> step;
 
-  LADDER_FIELDS(RungProfile, busy_percent, idle_ms, launch_bound_percent, by_phase, (step, absent))
+  LADDER_FIELDS(RungProfile, busy_percent, idle_ms, launch_bound_percent, by_phase, step)
 };
 
 LADDER_COMPILED_ONCE(TraceDocument)

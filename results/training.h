@@ -16,7 +16,8 @@
 namespace ablations {
 
 struct TrainingSchedule : model::Schedule {
-  LADDER_FIELDS(TrainingSchedule, (peak, {.name = "max"}), (floor, {.name = "min"}), warmup_steps, decay_steps)
+  LADDER_FIELDS(TrainingSchedule, (peak, {.name = "max", .least = 0}), (floor, {.name = "min", .least = 0}),
+                (warmup_steps, {.least = 0, .most = 1000000}), (decay_steps, {.least = 0, .most = 1000000}))
 };
 
 // Weights that a training begins with.
@@ -49,9 +50,12 @@ struct TrainingSettings : Shape {
   [[nodiscard]] int64_t sequences() const { return B * ranks.value_or(1); }
   [[nodiscard]] int64_t tokens_per_step() const { return sequences() * T * accumulation; }
 
-  LADDER_MORE_FIELDS(Shape, TrainingSettings, model, recipe, (ranks, absent), steps, learning_rate, weight_decay, clip,
-                     seed, threads, data, validation_share, validation_data, validation_every, validation_batches,
-                     weights)
+  LADDER_MORE_FIELDS(Shape, TrainingSettings, (model, {.most = 64}), recipe,
+                     (ranks, {.none = None::absent, .least = 1, .most = 65536}), (steps, {.least = 1, .most = 1000000}),
+                     learning_rate, (weight_decay, from_0), clip, seed, (threads, {.least = 1, .most = 4096}), data,
+                     (validation_share, {.least = 0, .most = 0.9}), validation_data,
+                     (validation_every, {.least = 0, .most = 1000000}),
+                     (validation_batches, {.least = 0, .most = 1000000}), weights)
 };
 
 // The places of what is read.
@@ -60,7 +64,7 @@ struct TrainingFiles {
   std::optional<std::string> validation_data, weights;
   bool end_of_text = false;  // "<|endoftext|>" in a text is that token
 
-  LADDER_FIELDS(TrainingFiles, data, vocabulary, validation_data, weights, (end_of_text, absent))
+  LADDER_FIELDS(TrainingFiles, (data, from_1), vocabulary, validation_data, weights, (end_of_text, absent))
 };
 
 // Texts that the model writes while it is trained. They change nothing of the training.
@@ -69,11 +73,13 @@ struct TrainingSamples {
   std::string prompt;  // UTF-8
   int64_t tokens = 1;  // of each text, at most
 
-  LADDER_FIELDS(TrainingSamples, every, prompt, tokens)
+  LADDER_FIELDS(TrainingSamples, (every, {.least = 1, .most = 1000000}), prompt,
+                (tokens, {.least = 1, .most = 1000000}))
 };
 
 struct Training {
   static constexpr auto kind = "training";
+  static constexpr auto about = "What is trained, on what and how (training.json in its folder)";
 
   std::string created;  // UTC, ISO 8601
   TrainingSettings settings;
@@ -86,12 +92,13 @@ struct Training {
   std::optional<TrainingSamples> samples;
   Environment environment;
 
-  LADDER_FIELDS(Training, created, settings, recipe_from, parameters, flops_per_step, files, save_every, keep,
-                (samples, absent), environment)
+  LADDER_FIELDS(Training, created, settings, recipe_from, (parameters, from_1), (flops_per_step, from_0), files,
+                (save_every, from_0), (keep, from_1), (samples, absent), environment)
 };
 
 struct TrainingStep {
   static constexpr auto kind = "training_step";
+  static constexpr auto about = "A step of a training: a line of its log.jsonl";
 
   int64_t step = 1;                       // from 1
   int64_t tokens = 0;                     // trained on so far
@@ -106,19 +113,22 @@ struct TrainingStep {
   std::optional<double> spike;        // the loss's z-score (training/spikes.h), where it is a spike
   std::optional<std::string> sample;  // what the model wrote after the step, UTF-8
 
-  LADDER_FIELDS(TrainingStep, step, tokens, loss, (validation_loss, absent), learning_rate, norm, clip, ms,
-                tokens_per_s, (mfu, absent), (spike, absent), (sample, absent))
+  LADDER_FIELDS(TrainingStep, (step, {.least = 1, .most = 1000000}), (tokens, from_1), loss, (validation_loss, absent),
+                (learning_rate, from_0), norm, clip, (ms, from_0), (tokens_per_s, from_0),
+                (mfu, {.none = None::absent, .least = 0}), (spike, absent), (sample, absent))
 };
 
 struct Checkpoint {
   static constexpr auto kind = "checkpoint";
+  static constexpr auto about =
+      "A checkpoint: checkpoint.json beside the weights and the optimizer's state of a training after some steps";
 
   int64_t step = 0;                             // how many were taken
   int64_t position = 0;                         // the token at which the next batch begins
   std::optional<double> loss, validation_loss;  // of the last step, and after it
   Training training;
 
-  LADDER_FIELDS(Checkpoint, step, position, loss, validation_loss, training)
+  LADDER_FIELDS(Checkpoint, (step, {.least = 1, .most = 1000000}), (position, from_0), loss, validation_loss, training)
 };
 
 // What differs between two settings: "recipe/autocast: bf16 against off". Empty: nothing.

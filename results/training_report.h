@@ -27,7 +27,8 @@ struct TrainingStretch {
   std::optional<double> validation_loss;  // the last one
   int64_t spikes = 0;                     // training/spikes.h
 
-  LADDER_FIELDS(TrainingStretch, first, last, loss, norm, learning_rate, tokens_per_s, validation_loss, spikes)
+  LADDER_FIELDS(TrainingStretch, (first, from_1), (last, from_1), loss, norm, (learning_rate, from_0),
+                (tokens_per_s, from_0), validation_loss, (spikes, from_0))
 };
 
 // What the model wrote after a step.
@@ -35,11 +36,12 @@ struct SampleAfter {
   int64_t step = 1;
   std::string text;
 
-  LADDER_FIELDS(SampleAfter, step, text)
+  LADDER_FIELDS(SampleAfter, (step, from_1), text)
 };
 
 struct TrainingReport {
   static constexpr auto kind = "training_report";
+  static constexpr auto about = "What is drawn of a training: few points of its log, and its sentences";
 
   std::string source;  // the folder's name
   NamedDevice device;
@@ -47,9 +49,10 @@ struct TrainingReport {
   int64_t steps = 1;  // that were taken
   std::vector<TrainingStretch> stretches;
   std::vector<SampleAfter> samples;  // few of them
-  Said said;                         // empty in older documents
+  Said said;
 
-  LADDER_FIELDS(TrainingReport, source, device, training, steps, stretches, samples, (said, defaulted))
+  LADDER_FIELDS(TrainingReport, source, device, training, (steps, {.least = 1, .most = 1000000}),
+                (stretches, {.items = 1, .most_items = 1000}), (samples, {.most_items = 5}), said)
 };
 
 LADDER_COMPILED_ONCE(TrainingReport)

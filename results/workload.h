@@ -15,22 +15,23 @@ struct Workload {
     std::string sha256;  // of the tokens; empty before the first run
     int64_t tokens = 0;
 
-    LADDER_FIELDS(Data, (source, defaulted), (sha256, defaulted), (tokens, defaulted))
+    LADDER_FIELDS(Data, source, sha256, (tokens, from_0))
   };
 
   std::string model;
   int64_t parameters = 0;
   int64_t B = 1, T = 1, accumulation = 1;  // B: of each rank
   std::optional<int64_t> ranks;            // that share a step; none: one process
-  std::optional<int64_t> positions;        // of the model; an older record does not say
+  int64_t positions = 1;                   // of the model
   int64_t tokens_per_step = 0;             // of all ranks, as flops_per_step
   double flops_per_step = 0;
   uint64_t seed = 1;
   Data data;
-  files::Json others = files::Json::object();
 
-  LADDER_FIELDS(Workload, model, parameters, (B, {.name = "batch"}), (T, {.name = "context"}), accumulation,
-                (positions, absent), (ranks, absent), tokens_per_step, flops_per_step, seed, data)
+  LADDER_FIELDS(Workload, model, (parameters, from_0), (B, {.name = "batch", .least = 1}),
+                (T, {.name = "context", .least = 1}), (accumulation, from_1), (positions, from_1),
+                (ranks, {.none = None::absent, .least = 1, .most = 65536}), (tokens_per_step, from_1),
+                (flops_per_step, {.least = 0, .most = 1e30}), seed, data)
 };
 
 LADDER_COMPILED_ONCE(Workload)

@@ -31,10 +31,6 @@ DEBIAN_PACKAGES = [
     "nlohmann-json3-dev", "libcli11-dev", "libfmt-dev", "libpcre2-dev", "libboost-math-dev",
     "libgtest-dev", "libbenchmark-dev", "ccache",
 ]
-# Headers only, and of its adapters just nlohmann-json's is used here. The package depends on the libraries of all of
-# them (Qt, POCO, MariaDB: 80 packages, 269 MB), so it is unpacked into the cache folder and not installed.
-UNPACKED_PACKAGE = "libvalijson-dev"
-SYSTEM_INCLUDES = [Path("/usr/include"), Path("/usr/local/include")]
 BROWSERS = ["chromium", "google-chrome", "chromium-browser"]  # any of them will do
 GB = 10**9
 MEMORY_PER_JOB = 2 * GB  # one LibTorch source file at -O2, with room to spare
@@ -86,11 +82,6 @@ def cache_folder():
     base = os.environ.get("XDG_CACHE_HOME", "")
     # The XDG rules say that a relative path here is to be ignored.
     return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "gpt2-ladder"
-
-
-def valijson():
-    """Where CMakeLists.txt looks for include/valijson after the system's folders."""
-    return cache_folder() / "valijson"
 
 
 def key(requirements):
@@ -150,7 +141,7 @@ def apt_get_install(prefix, packages):
 def ensure_debian_packages(number):
     if not (shutil.which("apt-get") and shutil.which("dpkg-query")):
         say("This system has no apt-get: cmake will look for nlohmann-json, CLI11, fmt, pcre2, Boost.Math, "
-            "valijson, GoogleTest and Google Benchmark in the system; install those that are missing, and ccache.")
+            "GoogleTest and Google Benchmark in the system; install those that are missing, and ccache.")
         return
     missing = missing_debian_packages()
     if not missing:
@@ -163,37 +154,6 @@ def ensure_debian_packages(number):
         if not apt_get_install(prefix, missing):
             raise SetupError("apt-get (its words are above) did not install the Debian packages "
                              f"{' '.join(missing)}; install them, then run this again.")
-
-
-def apt_get_download(package, folder):
-    """Whether apt-get put the package's file, whose hash it checks, into the folder. Needs no root."""
-    # As root it would become _apt, who may not write there.
-    as_root = ["-o", "APT::Sandbox::User=root"] if os.geteuid() == 0 else []
-    return succeeds(["apt-get", "-q", *as_root, "download", package], cwd=folder)
-
-
-def make_valijson(_lock):
-    folder, unpacked = valijson(), valijson() / "unpacked"
-    folder.mkdir()
-    fetched = apt_get_download(UNPACKED_PACKAGE, folder)
-    if not fetched and (prefix := root_prefix()) is not None:  # as in a container without lists of packages
-        succeeds([*prefix, "apt-get", "-q", "update"])
-        fetched = apt_get_download(UNPACKED_PACKAGE, folder)
-    files = list(folder.glob("*.deb"))
-    if not fetched or len(files) != 1 or not succeeds(["dpkg-deb", "-x", *files, unpacked]):
-        raise SetupError("valijson's headers were not fetched (the words of apt-get and dpkg-deb are above); type: sudo "
-                         "apt-get update, and run this again. If apt-get cannot be used, copy the folder "
-                         "include/valijson of valijson 1.0 (github.com/tristanpenman/valijson) to /usr/local/include.")
-    (unpacked / "usr/include").rename(folder / "include")
-    (unpacked / "usr/share/doc" / UNPACKED_PACKAGE / "copyright").rename(folder / "copyright")
-    shutil.rmtree(unpacked)
-    files[0].unlink()
-
-
-def ensure_valijson(number):
-    if any((folder / "valijson/validator.hpp").is_file() for folder in SYSTEM_INCLUDES) or not shutil.which("apt-get"):
-        return
-    ensure_folder(valijson(), number, "headers of valijson", 0.01, make_valijson)
 
 
 def ensure_browser(number):
@@ -307,12 +267,11 @@ def check_python():
 def ensure_all(with_tests, steps):
     check_python()
     ensure_debian_packages(f"[1/{steps}]")
-    ensure_valijson(f"[2/{steps}]")
-    ensure_folder(environment(), f"[3/{steps}]", "LibTorch and tools (2.6 GB to fetch; with CUDA's, also without a GPU)", 11,
+    ensure_folder(environment(), f"[2/{steps}]", "LibTorch and tools (2.6 GB to fetch; with CUDA's, also without a GPU)", 11,
                   make_environment)
     if with_tests:
-        ensure_browser(f"[4/{steps}]")
-        ensure_folder(test_packages(), f"[5/{steps}]", "packages of the tests", 1, make_test_packages)
+        ensure_browser(f"[3/{steps}]")
+        ensure_folder(test_packages(), f"[4/{steps}]", "packages of the tests", 1, make_test_packages)
 
 
 def main(arguments=None):

@@ -219,46 +219,7 @@ def test_system_without_apt_goes_on(programs, capfd):
     programs()
     toolchain.ensure_debian_packages("[1/2]")
     said = capfd.readouterr().err
-    assert said.count("\n") == 1 and "no apt-get" in said and "valijson" in said
-
-
-UNPACKS = 'mkdir -p "$3/usr/include/valijson" "$3/usr/share/doc/libvalijson-dev" && echo h > "$3/usr/include/valijson/validator.hpp" && ' \
-          'echo c > "$3/usr/share/doc/libvalijson-dev/copyright"'
-
-
-@pytest.fixture
-def no_valijson(monkeypatch, tmp_path):
-    monkeypatch.setattr(toolchain, "SYSTEM_INCLUDES", [tmp_path / "include"])
-    monkeypatch.setenv("PATH", f"{os.environ['PATH']}:/bin:/usr/bin")
-
-
-@pytest.mark.parametrize("lists", ["are there", "come with an update"])
-def test_valijson_is_unpacked_and_not_installed(programs, no_valijson, monkeypatch, capfd, lists, tmp_path):
-    refusal = "" if lists == "are there" else f'test "$2" = update && touch {tmp_path}/lists; test -e {tmp_path}/lists || exit 100;'
-    programs(apt_get=f'echo "apt-get $*"; {refusal} case "$*" in *download*) touch libvalijson-dev_1.0_all.deb ;; esac', dpkg_deb=UNPACKS)
-    monkeypatch.setattr(toolchain.os, "geteuid", lambda: 0)
-    toolchain.ensure_valijson("[1/2]")
-    assert capfd.readouterr().err.count("\n") == 1 and "download libvalijson-dev" in log() and "install" not in log()
-    assert {file.name for file in toolchain.valijson().iterdir()} == {".complete", "include", "copyright"}
-    assert (toolchain.valijson() / "include/valijson/validator.hpp").is_file()
-    toolchain.ensure_valijson("[1/2]")
-    assert capfd.readouterr() == ("", ""), "once is enough"
-
-
-def test_valijson_that_the_system_has_will_do(programs, no_valijson, capfd):
-    programs(apt_get="echo apt-get was run")
-    (header := toolchain.SYSTEM_INCLUDES[0] / "valijson/validator.hpp").parent.mkdir(parents=True)
-    header.touch()
-    toolchain.ensure_valijson("[1/2]")
-    assert capfd.readouterr() == ("", "") and not toolchain.valijson().exists()
-
-
-def test_where_valijson_cannot_be_fetched_it_is_said_what_to_do(programs, no_valijson, monkeypatch):
-    programs(apt_get="echo E: no network >&2; exit 100", sudo="exit 1")
-    monkeypatch.setattr(toolchain.os, "geteuid", lambda: 1000)
-    with pytest.raises(toolchain.SetupError, match="sudo apt-get update, and run this again.*/usr/local/include"):
-        toolchain.ensure_valijson("[1/2]")
-    assert not toolchain.is_complete(toolchain.valijson())
+    assert said.count("\n") == 1 and "no apt-get" in said
 
 
 def test_a_browser_for_the_page_is_installed_when_there_is_none(programs, monkeypatch):
