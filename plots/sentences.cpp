@@ -89,9 +89,7 @@ std::vector<const StudyRung*> rungs_without_number(const Study& study) {
 
 std::string in_quotes(const std::string& name) { return fmt::format("\u201c{}\u201d", shortened(name, 40)); }
 
-std::optional<double> mfu_of(const StudyRung& rung) {
-  return rung.mfu ? rung.mfu->value : std::nullopt;
-}
+std::optional<double> mfu_of(const StudyRung& rung) { return rung.mfu ? rung.mfu->value : std::nullopt; }
 
 std::string status_words(const StudyRung& rung) {
   if (rung.out_of_memory.value_or(false)) return "out of memory";

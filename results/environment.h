@@ -49,13 +49,15 @@ struct Environment {
   Maybe<std::string> governor, transparent_huge_pages;
   std::optional<std::vector<double>> load_average;
   std::optional<std::string> kernel;  // of the operating system
+  std::optional<std::string> python;  // of a peer
 
   LADDER_FIELDS(Environment, cpu, gpu, (no_gpu_reason, absent), (driver, absent), (driver_cuda, absent), (cuda, absent),
                 (cudnn, absent), (torch, absent), (mkl, absent), (onednn, absent), (torch_cpu_capability, absent),
                 (compiler, absent), (compiler_flags, absent), (git_commit, absent), (git_dirty, absent),
                 (program_sha256, absent), (threads, {.none = None::absent, .least = 1}), (kernel_switches, absent),
                 (governor, absent), (transparent_huge_pages, absent),
-                (load_average, {.none = None::absent, .least = 0, .most = 1e9, .items = 1}), (kernel, absent))
+                (load_average, {.none = None::absent, .least = 0, .most = 1e9, .items = 1}), (kernel, absent),
+                (python, absent))
 };
 
 // Of this process, now.

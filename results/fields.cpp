@@ -17,13 +17,14 @@ void check_type(const files::Json& json, bool fits, const char* type, const std:
   if (!fits) refuse(where, fmt::format("must be of type {}, got {}", type, files::shown_value(json)));
 }
 
-void check_number(double number, const Rules& rules, const std::string& where) {
+void check_number(const files::Json& number, const Rules& rules, const std::string& where) {
+  const auto value = number.get<double>();
   const auto check = [&](bool fits, const char* rule, const std::optional<double>& limit) {
-    if (limit && !fits) refuse(where, fmt::format("must be {} {}, got {}", rule, *limit, number));
+    if (limit && !fits) refuse(where, fmt::format("must be {} {}, got {}", rule, *limit, files::shown_value(number)));
   };
-  check(number >= rules.least.value_or(0), "at least", rules.least);
-  check(number > rules.above.value_or(0), "above", rules.above);
-  check(number <= rules.most.value_or(0), "at most", rules.most);
+  check(value >= rules.least.value_or(value), "at least", rules.least);
+  check(value > rules.above.value_or(value), "above", rules.above);
+  check(value <= rules.most.value_or(value), "at most", rules.most);
 }
 
 void check_text(const std::string& text, const Rules& rules, const std::string& where) {

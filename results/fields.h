@@ -8,10 +8,11 @@
 //     LADDER_FIELDS(Session, started, (ms, {.name = "median_ms", .above = 0}), (tries, absent))
 //   };
 // A field is a text, a number, a bool, an enum of enums.h, a JSON object as it is, such a struct, a type with a Form,
-// or a std::optional, std::vector or std::map (by text) of these. An optional field without a value is null. 
+// or a std::optional, std::vector or std::map (by text) of these. An optional field without a value is null.
 // A struct that is a whole document says so: `static constexpr auto kind = "gate", about = "A gate's verdict"`.
 // A member `void check(const std::string& where) const` checks what Rules cannot say.
-// A struct may say less than all: its base `Short` lists what it says then, and `bool Short::is_short() const` tells when.
+// A struct may say less than all: its base `Short` lists what it says then, and `bool Short::is_short() const` tells
+// when.
 #pragma once
 
 #include "files/json_file.h"
@@ -19,6 +20,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <concepts>
 #include <cstdint>
@@ -114,7 +116,7 @@ bool is_whole(const files::Json& json) {
 // All throw std::invalid_argument with `where` in front.
 [[noreturn]] void refuse(const std::string& where, const std::string& why);
 void check_type(const files::Json& json, bool fits, const char* type, const std::string& where);
-void check_number(double number, const Rules& rules, const std::string& where);
+void check_number(const files::Json& number, const Rules& rules, const std::string& where);
 void check_text(const std::string& text, const Rules& rules, const std::string& where);
 void check_size(size_t items, const Rules& rules, const std::string& where);
 void check_kind(const files::Json& json, const char* kind, const std::string& where);
@@ -270,12 +272,12 @@ T value_from(const files::Json& json, const std::string& where, const Rules& rul
     check_type(json, json.is_object(), "object", where);
     return json;
   } else if constexpr (Named<T>) {
-    check_type(json, json.is_string(), "string", where);
-    try {
-      return value_of<T>(json.get<std::string>());
-    } catch (const std::invalid_argument& error) {
-      refuse(where, error.what());
+    const auto found = std::ranges::find(Names<T>::list, json);
+    if (found == Names<T>::list.end()) {
+      refuse(where,
+             fmt::format("must be one of {}, got {}", fmt::join(Names<T>::list, ", "), files::shown_value(json)));
     }
+    return static_cast<T>(found - Names<T>::list.begin());
   } else if constexpr (std::same_as<T, std::string>) {
     check_type(json, json.is_string(), "string", where);
     check_text(json.get_ref<const std::string&>(), rules, where);
@@ -289,7 +291,7 @@ T value_from(const files::Json& json, const std::string& where, const Rules& rul
     } else {
       check_type(json, json.is_number(), "number", where);
     }
-    check_number(json.get<double>(), rules, where);
+    check_number(json, rules, where);
     return json.get<T>();
   }
 }

@@ -49,11 +49,18 @@ struct RungLosses {
                 (hi, {.least = -1e101, .most = 1e101}), (deviation, {.least = -1e101, .most = 1e101}))
 };
 
+// What one rung does less than another; below 0: more.
+struct SavedWork {
+  double flops = 0, bytes = 0;
+
+  LADDER_FIELDS(SavedWork, flops, bytes)
+};
+
 // What the least work of a rung's step lets one expect of it (report/predictions.h).
 struct Prediction {
   size_t rung = 0;
   LeastWork work;
-  std::optional<LeastWork> saved;  // of the rung above it less its own
+  std::optional<SavedWork> saved;  // of the rung above it less its own
   std::optional<double> ratio;     // of the least times of the two; above 1: it is faster
 
   LADDER_FIELDS(Prediction, rung, work, saved, (ratio, from_0))

@@ -1,5 +1,5 @@
-// JSON schemas of structs that list their fields (fields.h): results/schemas is made of them, for those who read documents
-// with other programs.
+// JSON schemas of structs that list their fields (fields.h): results/schemas is made of them, for those who read
+// documents with other programs.
 #pragma once
 
 #include "results/fields.h"
@@ -26,9 +26,11 @@ inline files::Json or_null(files::Json schema) {
   return schema;
 }
 
-inline void add_limits(files::Json& schema, const Rules& rules, const char* least, const char* most) {
-  if (rules.least) schema[least] = *rules.least;
-  if (rules.most) schema[most] = *rules.most;
+inline void add_limit(files::Json& schema, const char* name, std::optional<double> limit) {
+  if (!limit) return;
+  constexpr double exact = 9007199254740992;  // 2^53
+  schema[name] = std::trunc(*limit) == *limit && std::abs(*limit) < exact ? files::Json(static_cast<int64_t>(*limit))
+                                                                          : files::Json(*limit);
 }
 
 // Of the fields of a T that List names.
@@ -91,15 +93,17 @@ files::Json schema_of(files::Json& definitions, const Rules& rules) {
     schema = {{"type", "object"}};
   } else if constexpr (std::same_as<T, std::string>) {
     schema = {{"type", "string"}};
-    add_limits(schema, rules, "minLength", "maxLength");
+    add_limit(schema, "minLength", rules.least);
+    add_limit(schema, "maxLength", rules.most);
     if (rules.pattern != nullptr) schema["pattern"] = rules.pattern;
   } else if constexpr (std::same_as<T, bool>) {
     schema = {{"type", "boolean"}};
   } else {
     schema = {{"type", std::integral<T> ? "integer" : "number"}};
     if constexpr (std::unsigned_integral<T>) schema["minimum"] = 0;
-    add_limits(schema, rules, "minimum", "maximum");
-    if (rules.above) schema["exclusiveMinimum"] = *rules.above;
+    add_limit(schema, "minimum", rules.least);
+    add_limit(schema, "exclusiveMinimum", rules.above);
+    add_limit(schema, "maximum", rules.most);
   }
   return schema;
 }

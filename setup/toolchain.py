@@ -287,7 +287,7 @@ def main(arguments=None):
         if any(wanted for wanted, _ in printed):
             print(*(value() for wanted, value in printed if wanted), sep="\n")
         else:
-            ensure_all(options.tests, options.steps or (5 if options.tests else 3))
+            ensure_all(options.tests, options.steps or (4 if options.tests else 2))
     except (SetupError, OSError) as error:
         say(f"setup/toolchain.py: {error}")
         return 2

@@ -60,14 +60,15 @@ void unpack(const fs::path& lines, const fs::path& folder) {
       const Json& document = line.at("document");
       const Json kind = files::kind_of(document);
       static const std::map<std::string, void (*)(const Json&, const std::string&)> checks{
-          {"plan", check_it<Plan>},         {"record", check_it<Record>}, {"trace", check_it<TraceDocument>},
-          {"counters", check_it<CountersDocument>}, {"noise", check_it<Noise>},   {"gate", check_it<GateResult>},
+          {"plan", check_it<Plan>},           {"record", check_it<Record>},
+          {"trace", check_it<TraceDocument>}, {"counters", check_it<CountersDocument>},
+          {"noise", check_it<Noise>},         {"gate", check_it<GateResult>},
           {"history", check_it<History>}};
       const auto check = checks.find(kind.is_string() ? kind.get<std::string>() : "");
       if (check == checks.end()) {
-        throw std::invalid_argument(fmt::format(
-            "{}: \"kind\" must be one of counters, gate, history, noise, plan, record, trace, got {}", where,
-            files::shown_value(kind)));
+        throw std::invalid_argument(
+            fmt::format("{}: \"kind\" must be one of counters, gate, history, noise, plan, record, trace, got {}",
+                        where, files::shown_value(kind)));
       }
       check->second(document, where);
       if (fs::exists(folder / place)) {  // only one of the two would count, unseen

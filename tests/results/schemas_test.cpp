@@ -22,17 +22,15 @@ using files::Json;
 
 const std::filesystem::path folder = files::resource_root() / "results" / "schemas";
 
-// Short objects and lists in one line.
+// Short objects, and lists, in one line.
 std::string shown(const Json& json, size_t indent = 0) {
-  if (!json.is_structured() || json.dump().size() + indent < 100) return json.dump();
+  if (!json.is_object() || json.dump().size() + indent < 120) return json.dump();
   std::string text, separator = "\n";
   for (const auto& [key, value] : json.items()) {
-    text += separator + std::string(indent + 1, ' ') + (json.is_object() ? Json(key).dump() + ": " : "") +
-            shown(value, indent + 1);
+    text += separator + std::string(indent + 1, ' ') + Json(key).dump() + ": " + shown(value, indent + 1);
     separator = ",\n";
   }
-  text += "\n" + std::string(indent, ' ');
-  return json.is_object() ? "{" + text + "}" : "[" + text + "]";
+  return "{" + text + "\n" + std::string(indent, ' ') + "}";
 }
 
 template <class T>
