@@ -131,7 +131,7 @@ struct DividedStep {
 struct RungProfile {
   std::optional<double> busy_percent, idle_ms, launch_bound_percent;
   std::vector<PhaseTime> by_phase;
-  std::optional<DividedStep> step;
+  DividedStep step;
 
   LADDER_FIELDS(RungProfile, busy_percent, idle_ms, launch_bound_percent, by_phase, step)
 };
