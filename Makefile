@@ -20,9 +20,9 @@ export PATH := $(ENV)/bin:$(PATH)
 export CMAKE_PREFIX_PATH := $(ENV)/site-packages/torch
 export CCACHE_SLOPPINESS := pch_defines,time_macros,include_file_mtime,include_file_ctime
 
-# Steps of the goal: three of setup, two more of setup-tests, one of data, one to compile.
-STEPS := $(or $(word 2,$(subst :, ,$(filter $(firstword $(MAKECMDGOALS)):%,setup:3 tidy:3 setup-tests:5 workflows:5 \
-  run:5 bundle:5 gpu-check:5 fuzz:6 test:7 test-all:7 asan:7))),4)
+# Steps of the goal: two of setup, two more of setup-tests, one of data, one to compile.
+STEPS := $(or $(word 2,$(subst :, ,$(filter $(firstword $(MAKECMDGOALS)):%,setup:2 tidy:2 setup-tests:4 workflows:4 \
+  run:4 bundle:4 gpu-check:4 fuzz:5 test:6 test-all:6 asan:6))),3)
 # $(call configure,PRESET): only when not yet done, or done with another toolchain, whose paths the
 # CMake cache would otherwise keep.
 configure = grep -qsF "$(ENV)/" build/$(1)/CMakeCache.txt && test -f build/$(1)/build.ninja || { mkdir -p build && \
@@ -48,7 +48,7 @@ setup-tests:  ## the same, and the packages that only the tests import
 	@$(PYTHON) setup/toolchain.py --tests --steps $(STEPS)
 
 data: setup  ## GPT-2's vocabulary and the default text
-	@$(PYTHON) setup/data.py '[$(if $(filter 7,$(STEPS)),6,4)/$(STEPS)]'
+	@$(PYTHON) setup/data.py '[$(if $(filter 6,$(STEPS)),5,3)/$(STEPS)]'
 
 run: data build  ## build, then `ladder ablate $(ARGS)`
 	build/release/ladder ablate $(ARGS)

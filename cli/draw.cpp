@@ -105,13 +105,9 @@ int show_study(const Study& study, bool json, bool verbose) {
   return any_failed(study) ? 1 : 0;
 }
 
-Drawn show_gate(GateResult result, const fs::path& out, bool json) {
+Drawn show_gate(const GateResult& result, const fs::path& out, bool json) {
   Drawn drawn;
   try {
-    if (!result.said) {  // an older program's verdict
-      result.said = said_of(result);
-      write_document(out / "gate.json", result);
-    }
     drawn = draw("page", out / "gate.json", out);
   } catch (const std::exception& error) {  // the verdict still counts
     fmt::print(stderr, "ladder: the page was not drawn: {}\n", printable(error.what()));

@@ -36,7 +36,7 @@ bool any_failed(const Study& study);
 int show_study(const Study& study, bool json, bool verbose = false);
 
 // Draws the verdict in OUT/gate.json into `out`, and prints it as a table, or as JSON.
-Drawn show_gate(GateResult result, const std::filesystem::path& out, bool json);
+Drawn show_gate(const GateResult& result, const std::filesystem::path& out, bool json);
 
 // Prints a report's notes on standard error.
 void show_notes(const Report& report);

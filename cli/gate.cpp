@@ -254,7 +254,7 @@ constexpr const char* unsaved_file = "unsaved.json";
 struct Unsaved {
   std::string verdict_of;  // when that was created
 
-  static void fields(auto&& field) { field("verdict_of", &Unsaved::verdict_of); }
+  LADDER_FIELDS(Unsaved, verdict_of)
 };
 
 Plan first_pairs(Plan plan, int64_t pairs) {

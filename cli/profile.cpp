@@ -204,8 +204,7 @@ int counters(const ProfileFlags& flags, const std::vector<std::string>& metrics)
       counters_document(options, count_step(options, metrics, flags.max_passes,
                                             [](const std::string& plan) { fmt::print(stderr, "{}\n", plan); }));
   const Json json = json_of(document);
-  files::check_schema(json, CountersDocument::kind, "the counters");
-  if (!flags.out.empty()) files::write_json(flags.out, json, CountersDocument::kind, files::Links::followed);
+  if (!flags.out.empty()) write_document(flags.out, document, files::Links::followed);
   fmt::print("{}\n", flags.json ? files::ascii_text(json) : counters_table(document));
   return 0;
 }

@@ -183,10 +183,6 @@ fs::path place_to_redraw(const fs::path& file, const ReportFlags& flags, const c
 
 int redraw_training(const fs::path& file, const ReportFlags& flags) {
   const auto report = read_document<TrainingReport>(file);
-  if (report.said.headline.empty()) {
-    throw std::invalid_argument(
-        fmt::format("{}: an older program wrote it; name the training's folder instead", file.string()));
-  }
   return show_training(report, place_to_redraw(file, flags, "training", "report.json", TrainingReport::kind), flags);
 }
 

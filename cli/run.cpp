@@ -131,10 +131,10 @@ int run(const RunFlags& flags) {
     record.reproduction = reproduction;
   }
   const Json written = json_of(record);
-  if (!flags.record.empty()) files::write_json(flags.record, written, Record::kind, files::Links::followed);
+  if (!flags.record.empty()) write_document(flags.record, record, files::Links::followed);
   if (flags.report_steps) return 0;
   if (flags.json) {
-    files::check_schema(written, Record::kind, "the record");
+    (void)value_from<Record>(written, "the record");
     fmt::print("{}\n", files::ascii_text(written));
   }
   if (!record.is_ok()) throw std::runtime_error(fmt::format("out of memory: {}", record.failure->message));

@@ -1,19 +1,11 @@
 #include "files/json_file.h"
 
 #include "files/printable.h"
-#include "files/resources.h"
-#include "files/schema_fault.h"
 #include "files/what_is.h"
 
 #include <fmt/format.h>
-#include <valijson/adapters/nlohmann_json_adapter.hpp>
-#include <valijson/schema.hpp>
-#include <valijson/schema_parser.hpp>
-#include <valijson/validator.hpp>
 
 #include <cmath>
-#include <map>
-#include <memory>
 #include <set>
 #include <stdexcept>
 #include <vector>
@@ -25,23 +17,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr size_t largest_document = size_t{64} << 20;
-
-struct Schema {
-  Json document;
-  valijson::Schema parsed;
-};
-
-const Schema& schema_for(std::string_view kind) {
-  static std::map<std::string, std::unique_ptr<Schema>, std::less<>> schemas;
-  auto& schema = schemas[std::string(kind)];
-  if (!schema) {
-    auto read = std::make_unique<Schema>();
-    read->document = read_any_json(resource_root() / "results" / "schemas" / fmt::format("{}.v1.json", kind));
-    valijson::SchemaParser().populateSchema(valijson::adapters::NlohmannJsonAdapter(read->document), read->parsed);
-    schema = std::move(read);
-  }
-  return *schema;
-}
 
 }  // namespace
 
@@ -75,29 +50,8 @@ Json parse_json(std::string_view text, const std::string& where) {
     for (char& c : message) {  // it quotes the text, which may hold anything
       if (static_cast<unsigned char>(c) >= 0x80) c = '?';
     }
-    throw std::invalid_argument(
-        fmt::format("{}: not valid JSON: {}", where, files::shortened(files::printable(message), 200)));
+    throw std::invalid_argument(fmt::format("{}: not valid JSON: {}", where, shortened(printable(message), 200)));
   }
-}
-
-void check_schema(const Json& document, std::string_view kind, const std::string& where) {
-  const Json found_kind = kind_of(document);
-  if (found_kind != kind) {
-    throw std::invalid_argument(fmt::format("{}: not a {}: \"kind\" is {}, \"{}\" is expected", where, kind,
-                                            document.is_object() ? shown_value(found_kind) : "absent", kind));
-  }
-  if (!document.contains("schema_version")) {
-    throw std::invalid_argument(fmt::format("{}: \"schema_version\" is missing; this program reads version 1", where));
-  }
-  if (const Json& version = document.at("schema_version"); version != 1) {
-    throw std::invalid_argument(
-        fmt::format("{}: \"schema_version\" is {}; this program reads version 1", where, shown_value(version)));
-  }
-  const Schema& schema = schema_for(kind);
-  if (valijson::Validator().validate(schema.parsed, valijson::adapters::NlohmannJsonAdapter(document), nullptr)) return;
-  const std::string fault = schema_fault(document, schema.document);
-  throw std::invalid_argument(fmt::format(
-      "{}: {}", where, fault.empty() ? fmt::format("does not follow results/schemas/{}.v1.json", kind) : fault));
 }
 
 Json read_any_json(const fs::path& file) {
@@ -107,15 +61,12 @@ Json read_any_json(const fs::path& file) {
 
 Json kind_of(const Json& document) { return field_or_null(document, "kind"); }
 
-Json read_json(const fs::path& file, std::string_view kind) {
-  Json document = read_any_json(file);
-  check_schema(document, kind, file.string());
-  return document;
+void write_json(const fs::path& file, const Json& document, Links links) {
+  files::write_file(file, document.dump(1) + "\n", links);
 }
 
-void write_json(const fs::path& file, const Json& document, std::string_view kind, Links links) {
-  check_schema(document, kind, file.string());
-  files::write_file(file, document.dump(1) + "\n", links);
+std::string shown_value(const Json& value) {
+  return shortened(printable(value.is_structured() ? value.type_name() : value.dump()), 60);
 }
 
 std::string ascii_text(const Json& document) {

@@ -61,12 +61,6 @@ bool is_deterministic(const Study& study) {
   return !study.rungs.empty() && std::ranges::all_of(study.rungs, is_set);
 }
 
-// The second: an older study says it only where it is about batches.
-bool is_cold(const Study& study) {
-  return study.plan.cold_cache ||
-         std::ranges::any_of(study.rungs, [](const StudyRung& rung) { return rung.batches && rung.batches->cold; });
-}
-
 // A ladder of one's own is known by its file only.
 Words ladder_flags(const Study& study) { return {"--ladder", study.ladder.file.value_or(study.ladder.name)}; }
 
@@ -79,9 +73,8 @@ Words workload_flags(const Study& study) {
   if (study.swept != Swept::accumulation && workload.accumulation != 1) {
     add(flags, {"--accumulation", std::to_string(workload.accumulation)});
   }
-  const std::optional<int64_t> positions = workload.positions;
-  if (study.swept != Swept::context && positions && *positions > positions_of(workload.model)) {
-    add(flags, {"--positions", std::to_string(*positions)});
+  if (study.swept != Swept::context && workload.positions > positions_of(workload.model)) {
+    add(flags, {"--positions", std::to_string(workload.positions)});
   }
   if (workload.seed != 1) add(flags, {"--seed", std::to_string(workload.seed)});
   add(flags, {"--warmup", std::to_string(study.plan.warmup_steps)});
@@ -101,7 +94,7 @@ Words workload_flags(const Study& study) {
 Words text_flags(const Study& study) {
   Words flags;
   if (study.plan.repeated) add(flags, {"--repeat-to", std::to_string(study.plan.repeated->bytes)});
-  if (is_cold(study)) flags.emplace_back("--cold-cache");
+  if (study.plan.cold_cache) flags.emplace_back("--cold-cache");
   return flags;
 }
 
@@ -159,7 +152,7 @@ Words mode_flags(const Study& study) {
   Words flags{"--mode", name_of(study.mode)};
   if (study.mode == Mode::factorial) {
     Words factors;
-    for (const Worth& worth : study.attribution.value_or(std::vector<Worth>{})) add_once(factors, worth.optimization);
+    for (const Worth& worth : study.attribution) add_once(factors, worth.optimization);
     add(flags, {"--factors", fmt::format("{}", fmt::join(factors, ","))});
   }
   return flags;

@@ -3,19 +3,12 @@
 
 #include "ablations/techniques/technique.h"
 #include "plots/seen.h"
-#include "results/enums.h"
+#include "results/report.h"
 
-#include <array>
 #include <string>
 #include <vector>
 
 namespace ablations {
-
-enum class Standing { measured, not_measured, contradicted };
-template <>
-struct Names<Standing> {
-  static constexpr std::array list{"measured", "not measured", "contradicted"};
-};
 
 struct CheckedClaim {
   Standing standing;

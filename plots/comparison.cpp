@@ -32,8 +32,7 @@ std::string ratio_with_interval(const ComparedRatio& ratio) {
 // "losses agree", "median difference of the losses 0.0012 nats (limit 0.02)"
 std::string losses_words(const ComparedLoss& loss) {
   if (!loss.is_good()) return "LOSSES DIFFER: " + loss.message;
-  if (!loss.message.empty()) return loss.message;
-  return loss.compared ? "losses agree" : "losses are not compared";  // an older program said no more of them
+  return loss.message;
 }
 
 std::string memory_words(const std::optional<ComparedMemory>& memory) {

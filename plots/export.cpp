@@ -141,11 +141,11 @@ Row rung_row(const std::string& source, const Study& study, const StudyRung& run
     row.emplace_back("page_faults_per_step", or_null(rung.page_faults_per_step));
     add_batches(row, rung.batches);
   }
-  row.emplace_back("mfu", rung.mfu && *rung.mfu ? or_null((*rung.mfu)->value) : Json());
+  row.emplace_back("mfu", rung.mfu ? or_null(rung.mfu->value) : Json());
   row.emplace_back("joules_per_token", or_null(rung.joules_per_token));
   const RungGuard guard = rung.guard.value_or(RungGuard{});
   row.emplace_back("guard", rung.guard ? Json(guard.passed ? "passed" : "failed") : Json());
-  row.emplace_back("guard_deviation", or_null(guard.deviation.value_or(std::nullopt)));
+  row.emplace_back("guard_deviation", or_null(guard.deviation));
   row.emplace_back("guard_max_deviation", or_null(guard.max_deviation));
   row.emplace_back("guard_tolerance", rung.guard ? Json(guard.tolerance) : Json());
   row.emplace_back("proofs_passed", std::ranges::count(rung.proofs, true, &Proof::passed));

@@ -106,7 +106,7 @@ std::string title_of(const GateResult& result) {
     const Setting& setting = entries.front().setting;
     parts.push_back(model_on_device(setting.model.value_or("unknown"), setting.device.value_or("")));
   }
-  if (result.subject) parts.push_back(shortened(*result.subject, 70));
+  if (!result.subject.empty()) parts.push_back(shortened(result.subject, 70));
   parts.push_back(files::valid_utf8(result.created.substr(0, 10)));
   if (result.against == Against::baseline) parts.emplace_back("against a baseline");
   return fmt::format("{}", fmt::join(parts, " \u00b7 "));
@@ -219,7 +219,7 @@ std::string gate_table(const GateResult& as_written, const Look& look) {
 
 std::string gate_markdown(const GateResult& result) {
   std::string text = "## ladder gate: " + name_of(result.verdict) + "\n\n";
-  if (result.subject) text += "Gated: " + markdown(*result.subject) + "\n\n";
+  if (!result.subject.empty()) text += "Gated: " + markdown(result.subject) + "\n\n";
   for (const std::string& reason : result.reasons) text += "- " + markdown(reason) + "\n";
   text += remarks_markdown(doubts_of(result));
   if (compares(result)) text += "\n" + comparison_markdown(*result.comparison);

@@ -118,7 +118,7 @@ std::vector<NamedRatio> worths_of(const Study& study) {
         worths.push_back({shortened(rung.title, 40), *rung.speedup_against, rung.index});
     }
   }
-  for (const Worth& worth : study.attribution.value_or(std::vector<Worth>{})) {
+  for (const Worth& worth : study.attribution) {
     if (worth.method != method_of(study.mode) || !worth.ratio) continue;
     worths.push_back({shortened(worth.title, 40), {{worth.lo, worth.hi}, *worth.ratio, worth.repeats}});
   }

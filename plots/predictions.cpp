@@ -64,7 +64,7 @@ std::optional<double> least_ms(const Study& study, const StudyRung& rung, const 
   const auto names = model::preset_names();
   const Workload& workload = study.workload;
   if (!limits || std::ranges::find(names, workload.model) == names.end()) return std::nullopt;
-  const model::Config config = model::with_positions(model::preset(workload.model), workload.positions.value_or(0));
+  const model::Config config = model::with_positions(model::preset(workload.model), workload.positions);
   const Roofline least = roofline(model::step_costs(config, *recipe, workload.B, workload.T, workload.accumulation),
                                   *limits, /*measured=*/{});
   double ms = 0;
@@ -84,7 +84,7 @@ std::vector<Prediction> predictions_of(const Study& study, const std::vector<Tra
     if (const auto& work = rung.least_work) {
       Prediction& prediction = predictions.emplace_back(Prediction{.rung = rung.index, .work = *work});
       if (above != nullptr && above->least_work) {
-        prediction.saved = LeastWork{above->least_work->flops - work->flops, above->least_work->bytes - work->bytes};
+        prediction.saved = SavedWork{above->least_work->flops - work->flops, above->least_work->bytes - work->bytes};
         const auto before = least_ms(study, *above, machine), after = least_ms(study, rung, machine);
         if (before && after && *before != *after) prediction.ratio = *before / *after;
       }

@@ -164,7 +164,7 @@ std::vector<Remark> remarks_of(const Study& study, const std::vector<ReportedRun
     say(remarks, Severity::info, "cpu", "These are CPU figures; they say nothing about a GPU.");
   }
   if (const StudyRung* last = last_of(study, [](const StudyRung& rung) { return mfu_of(rung).has_value(); })) {
-    const Mfu& mfu = **last->mfu;
+    const Mfu& mfu = *last->mfu;
     say(remarks, Severity::info, "mfu",
         fmt::format("MFU: {}, {:.4g} TFLOP/s ({}).", mfu.formula, mfu.peak_flops.value_or(0) / 1e12,
                     mfu.peak_source.value_or("no source")));

@@ -33,7 +33,7 @@ def draw(document):
         return picture.files("history", history.of_history(document))
     of_kind = VIEWS[document["kind"]]
     shown = of_kind.view(document)
-    files = {f"charts/{name}{end}": None for name in [*of_kind.CHARTS, *charts.GONE] for end in (".svg", ".png", ".vl.json")}
+    files = {f"charts/{name}{end}": None for name in of_kind.CHARTS for end in (".svg", ".png", ".vl.json")}
     can_draw = True
     for one in all_figures(shown.blocks):
         drawn = picture.files(f"charts/{one.name}", one.chart)

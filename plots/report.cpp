@@ -93,7 +93,7 @@ std::vector<ReportedRun> runs_of(const StudyFiles& files) {
                     .data_ms = about_batches ? timing.data_ms.value_or(std::vector<double>{}) : std::vector<double>{},
                     .loss = timing.loss,
                     .flags = record.flags.value_or(std::vector<std::string>{}),
-                    .processor_lost = timing.processor_lost.value_or(std::nullopt),
+                    .processor_lost = timing.processor_lost,
                     .conditions = record.monitor,
                     .compile_s = record.compile_seconds()});
     if (const auto& first = files.first_records[i]) {
@@ -105,11 +105,11 @@ std::vector<ReportedRun> runs_of(const StudyFiles& files) {
 }
 
 // The texts of its optimizations, by name.
-std::map<std::string, Json> techniques_of(const Study& study) {
-  std::map<std::string, Json> list;
+std::map<std::string, TechniqueText> techniques_of(const Study& study) {
+  std::map<std::string, TechniqueText> list;
   for (const StudyRung& rung : study.rungs) {
     const Optimization* known = rung.optimization ? find_optimization(*rung.optimization) : nullptr;
-    if (known != nullptr) list[known->name] = technique_json(*known, study);
+    if (known != nullptr) list[known->name] = technique_text(*known, study);
   }
   return list;
 }
@@ -146,7 +146,7 @@ std::optional<Comparison> comparison_of(const StudyFiles& base, const StudyFiles
 }
 
 // Google Benchmark's document without the machine's name and paths, and without what its own program did not measure.
-Json micro_from(const Json& document, const fs::path& file, std::vector<std::string>& notes) {
+MicroResults micro_from(const Json& document, const fs::path& file, std::vector<std::string>& notes) {
   static const std::set<std::string> bookkeeping{
       "family_index", "per_family_instance_index", "repetitions", "repetition_index", "threads", "iterations",
       "cpu_time"};
@@ -163,9 +163,9 @@ Json micro_from(const Json& document, const fs::path& file, std::vector<std::str
         fmt::format("{}: \"context\" is not an object or \"benchmarks\" not a list, as Google Benchmark writes them",
                     file.string()));
   }
-  Json micro{{"context", document.at("context")}, {"benchmarks", Json::array()}};
-  micro["context"].erase("host_name");
-  micro["context"].erase("executable");
+  MicroResults micro{.context = document.at("context"), .benchmarks = {}};
+  micro.context.erase("host_name");
+  micro.context.erase("executable");
   size_t failed = 0;
   for (size_t i = 0; i < entries.size(); ++i) {
     const Json& entry = entries[i];
@@ -185,7 +185,7 @@ Json micro_from(const Json& document, const fs::path& file, std::vector<std::str
     }
     const double flops = kept.value("flops", 0.0), bytes = kept.value("bytes", 0.0);
     if (flops > 0 && bytes > 0) kept["flops_per_byte"] = flops / bytes;
-    micro["benchmarks"].push_back(kept);
+    micro.benchmarks.push_back(kept);
   }
   if (failed > 0) {
     notes.push_back(
@@ -292,9 +292,7 @@ Report report_document(const std::vector<StudyFiles>& studies, const std::vector
   note_other_machines(report);
   for (ReportedStudy& entry : report.studies) entry.predictions = predictions_of(entry.study, report.traces);
   if (published) {
-    report.published = files::read_json(files::resource_root() / "results" / "published.json", "published")
-                           .at("entries")
-                           .get<std::vector<Json>>();
+    report.published = read_document<Published>(files::resource_root() / "results" / "published.json").entries;
   }
   report.check("the report");
   return report;

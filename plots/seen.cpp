@@ -58,7 +58,6 @@ std::optional<Bytes> pair_of(std::optional<double> below, std::optional<double> 
 std::optional<double> activations_of(const StudyRung& rung) {
   const RunMemory memory = rung.memory.value_or(RunMemory{});
   if (!memory.activations_bytes) return std::nullopt;
-  // Older records count the copies among them.
   return static_cast<double>(*memory.activations_bytes + memory.weight_copies_bytes.value_or(0));
 }
 
@@ -125,7 +124,7 @@ std::string order_words(Method method) {
 std::vector<Seen> seen_by_worth(const Study& study, const std::string& optimization) {
   const std::optional<Method> method = method_of(study.mode);
   std::vector<Seen> found;
-  for (const Worth& worth : study.attribution.value_or(std::vector<Worth>{})) {
+  for (const Worth& worth : study.attribution) {
     if (worth.method != method || worth.optimization != optimization || !worth.ratio) continue;
     found.push_back(seen_of(study, study.rungs.front()));
     found.back().shape += ", " + order_words(worth.method);

@@ -89,9 +89,7 @@ std::vector<const StudyRung*> rungs_without_number(const Study& study) {
 
 std::string in_quotes(const std::string& name) { return fmt::format("\u201c{}\u201d", shortened(name, 40)); }
 
-std::optional<double> mfu_of(const StudyRung& rung) {
-  return rung.mfu && *rung.mfu ? (*rung.mfu)->value : std::nullopt;
-}
+std::optional<double> mfu_of(const StudyRung& rung) { return rung.mfu ? rung.mfu->value : std::nullopt; }
 
 std::string status_words(const StudyRung& rung) {
   if (rung.out_of_memory.value_or(false)) return "out of memory";
@@ -114,16 +112,14 @@ std::string why_no_number(const StudyRung& rung) {
 }
 
 std::optional<double> judged_deviation(const RungGuard& guard) {
-  const std::optional<double> judged = guard.deviation ? *guard.deviation : guard.max_deviation;
-  return judged ? std::optional(std::abs(*judged)) : std::nullopt;
+  return guard.deviation ? std::optional(std::abs(*guard.deviation)) : std::nullopt;
 }
 
 std::string guard_words(const RungGuard& guard) {
   std::string text = guard.passed ? "passed, " : "failed, ";
   if (const std::optional<double> judged = judged_deviation(guard)) {
-    text += fmt::format("{} difference {} nats (limit {})", guard.deviation ? "median signed" : "largest",
-                        plain(*judged), plain(guard.tolerance));
-    if (guard.deviation && guard.max_deviation) {
+    text += fmt::format("median signed difference {} nats (limit {})", plain(*judged), plain(guard.tolerance));
+    if (guard.max_deviation) {
       text += fmt::format("; largest single step {} (limit {})", plain(*guard.max_deviation), plain(largest_deviation));
     }
   } else {
@@ -190,8 +186,7 @@ Study without_claims(Study study) {
       peer.ratio.reset();
     }
   }
-  if (!study.attribution) return study;
-  for (Worth& worth : *study.attribution) {
+  for (Worth& worth : study.attribution) {
     static_cast<Bounds&>(worth) = {};
     worth.ratio.reset();
     worth.reason = disturbance->what;

@@ -292,7 +292,7 @@ std::string peer_rows(const Study& study, const Look& look) {
 
 // A factorial study has other methods, too, for charts.
 std::vector<Worth> worths_shown(const Study& study) {
-  std::vector<Worth> worths = study.attribution.value_or(std::vector<Worth>{});
+  std::vector<Worth> worths = study.attribution;
   if (!worths.empty()) {
     std::erase_if(worths, [method = worths.front().method](const Worth& worth) { return worth.method != method; });
   }

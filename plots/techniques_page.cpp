@@ -200,19 +200,15 @@ std::string technique_help(const std::string& name, const Look& look) {
   return "";
 }
 
-Json technique_json(const Optimization& optimization, const Study& study) {
+TechniqueText technique_text(const Optimization& optimization, const Study& study) {
   const Text& text = optimization.text;
   const std::vector<Seen> seen = seen_in(study, optimization.name);
-  Json claims = Json::array();
+  TechniqueText told{text.mechanism, text.faster, text.costs, text.no_help, text.pytorch, text.proven, {}};
   for (const Claim& claim : optimization.claims) {
     const CheckedClaim finding = checked(claim, optimization.name, seen);
-    claims.push_back({{"claim", claim.claim},
-                      {"source", claim.source.name},
-                      {"standing", name_of(finding.standing)},
-                      {"words", finding.words}});
+    told.claims.push_back({claim.claim, claim.source.name, finding.standing, finding.words});
   }
-  return {{"mechanism", text.mechanism}, {"faster", text.faster}, {"costs", text.costs}, {"no_help", text.no_help},
-          {"pytorch", text.pytorch},     {"proven", text.proven}, {"claims", claims}};
+  return told;
 }
 
 }  // namespace ablations

@@ -24,6 +24,6 @@ std::vector<std::string> technique_names();
 std::string technique_help(const std::string& name, const Look& look);
 
 // For a report's section of a rung: the texts, and the claims with what this study shows.
-files::Json technique_json(const Optimization& optimization, const Study& study);
+TechniqueText technique_text(const Optimization& optimization, const Study& study);
 
 }  // namespace ablations

@@ -6,7 +6,6 @@ import re
 
 import charts
 from charts.lr_sweep import rate_of
-from documents import Refused
 from sections import Beside, Cell, Code, Fold, Line, Page, Table, figures, flatten, folded, remarks, values
 from words import clean, clean_lines, digits3, times
 
@@ -62,8 +61,6 @@ def samples(document):
 
 def view(document):
     kind, training = document["kind"], document["training"]
-    if not document.get("said", {}).get("headline"):
-        raise Refused("the document is an older program's; `ladder report` makes what is said of it")
     drawn, _ = figures(OF[kind], document)
     blocks = [drawn.pop(OF[kind][0])] if OF[kind][0] in drawn else []
     if kind == "training_report" and len(drawn) >= 2:

@@ -122,7 +122,6 @@ def number_of(things, one):
 
 
 def judged_deviation(losses):
-    """The deviation that a guard judged: the median over the first steps; in documents of older programs the largest. None: a loss is
-    not finite."""
-    value = losses.get("deviation", losses["max_deviation"])
+    """The deviation that a guard judged: the median over the first steps. None: a loss is not finite."""
+    value = losses["deviation"]
     return None if value is None else abs(value)

@@ -19,14 +19,7 @@ struct Kept {
   Setting setting;
   std::optional<std::string> program;  // git commit
 
-  static void fields(auto&& field) {
-    field("created", &Kept::created);
-    field("label", &Kept::label);
-    field("recipe_hash", &Kept::recipe_hash);
-    field("recipe", &Kept::recipe);
-    field("setting", &Kept::setting);
-    field("program", &Kept::program);
-  }
+  LADDER_FIELDS(Kept, created, label, (recipe_hash, {.pattern = "^[0-9a-f]{12}$"}), recipe, setting, program)
 };
 
 // A session in which a baseline's program was measured.
@@ -35,61 +28,43 @@ struct Session {
   int64_t runs = 0;
   double median_ms = 0;  // over runs of their median step
 
-  static void fields(auto&& field) {
-    field("started", &Session::started);
-    field("runs", &Session::runs);
-    field("median_ms", &Session::median_ms);
-  }
+  LADDER_FIELDS(Session, started, (runs, from_1), (median_ms, {.least = 1e-6, .most = 1e12}))
 };
 
 // The records of one program's runs of one recipe on one device.
 struct Baseline : Kept {
   static constexpr auto kind = "baseline";
+  static constexpr auto about =
+      "The records of one program's runs of one recipe on one device, to judge later programs by";
 
   double median_ms = 0;
-  std::optional<std::vector<Session>> sessions;  // the records' first; none: a file from before there were others
+  std::vector<Session> sessions;  // the records' first
   std::vector<Record> records;
 
-  static void fields(auto&& field) {
-    Kept::fields(field);
-    field("median_ms", &Baseline::median_ms);
-    field("sessions", &Baseline::sessions, None::absent);
-    field("records", &Baseline::records);
-  }
+  LADDER_MORE_FIELDS(Kept, Baseline, (median_ms, positive), (sessions, some), (records, some))
 };
 
 struct Floor {
   int64_t pairs = 0;
   double floor = 0;
 
-  static void fields(auto&& field) {
-    field("pairs", &Floor::pairs);
-    field("floor", &Floor::floor);
-  }
+  LADDER_FIELDS(Floor, (pairs, from_1), floor)
 };
 
 // How small a change one device can show: one program against itself.
 struct Noise : Kept {
   static constexpr auto kind = "noise";
+  static constexpr auto about = "How small a change one device can show: one program against itself";
 
   int64_t pairs = 0;
   std::vector<double> differences;  // of the logarithms of paired runs' median steps
   double sd = 0;                    // root mean square of the differences
   std::vector<Floor> floors;
 
-  static void fields(auto&& field) {
-    Kept::fields(field);
-    field("pairs", &Noise::pairs);
-    field("differences", &Noise::differences);
-    field("sd", &Noise::sd);
-    field("floors", &Noise::floors);
-  }
+  LADDER_MORE_FIELDS(Kept, Noise, (pairs, {.least = 6}), (differences, {.items = 6}), (sd, from_0), (floors, some))
 };
 
-// Compiled once, in the source beside this.
-extern template files::Json json_of(const Baseline&);
-extern template Baseline value_from(const files::Json&, const std::string&);
-extern template files::Json json_of(const Noise&);
-extern template Noise value_from(const files::Json&, const std::string&);
+LADDER_COMPILED_ONCE(Baseline)
+LADDER_COMPILED_ONCE(Noise)
 
 }  // namespace ablations

@@ -26,6 +26,8 @@ struct Names<model::Device> {
   static constexpr auto list = model::names_of(model::Device{});
 };
 
+constexpr auto name_pattern = "^[A-Za-z0-9][A-Za-z0-9._-]*$", sha256_pattern = "^[0-9a-f]{64}$";
+
 // The ways to make a study of a ladder (plan/modes.h).
 enum class Mode { cumulative, leave_one_out, one_at_a_time, factorial, sweep };
 template <>
@@ -46,35 +48,26 @@ struct Shape {
   int64_t positions = 0;  // of the model; 0: as many as it has
   bool operator==(const Shape&) const = default;
 
-  static void fields(auto&& field) {
-    field("batch", &Shape::B);
-    field("context", &Shape::T);
-    field("accumulation", &Shape::accumulation);
-    field("positions", &Shape::positions, None::default_absent);
-  }
+  LADDER_FIELDS(Shape, (B, {.name = "batch", .least = 1, .most = 65536}),
+                (T, {.name = "context", .least = 1, .most = 1048576}), (accumulation, {.least = 1, .most = 65536}),
+                (positions, {.none = None::absent, .least = 1, .most = 1048576}))
 };
 
-// "ladder" of plans and studies.
 // A text of whole copies of another (--repeat-to).
 struct RepeatedText {
   std::string source;  // the other's file, without its folder
   int64_t bytes = 0;   // that were asked for
 
-  static void fields(auto&& field) {
-    field("source", &RepeatedText::source);
-    field("bytes", &RepeatedText::bytes);
-  }
+  LADDER_FIELDS(RepeatedText, source, (bytes, from_1))
 };
 
+// "ladder" of plans and studies.
 struct NamedLadder {
   std::string name, title;
   std::optional<std::string> file;  // its name, of one that does not come with the program
 
-  static void fields(auto&& field) {
-    field("name", &NamedLadder::name);
-    field("title", &NamedLadder::title);
-    field("file", &NamedLadder::file, None::absent);
-  }
+  LADDER_FIELDS(NamedLadder, (name, {.most = 64, .pattern = name_pattern}), title,
+                (file, {.none = None::absent, .most = 255}))
 };
 
 // Whether a run did what a field of its recipe says.
@@ -84,22 +77,14 @@ struct Proof {
   std::string expected;  // in words
   std::string observed;
 
-  static void fields(auto&& field) {
-    field("field", &Proof::field);
-    field("passed", &Proof::passed);
-    field("expected", &Proof::expected);
-    field("observed", &Proof::observed);
-  }
+  LADDER_FIELDS(Proof, field, passed, expected, observed)
 };
 
 // An interval's ends; none with a single run.
 struct Bounds {
   std::optional<double> lo, hi;
 
-  static void fields(auto&& field) {
-    field("lo", &Bounds::lo);
-    field("hi", &Bounds::hi);
-  }
+  LADDER_FIELDS(Bounds, lo, hi)
 };
 
 inline Bounds bounds(const harness::Estimate& estimate) {
@@ -114,10 +99,7 @@ struct NamedDevice {
 
   bool operator==(const NamedDevice&) const = default;
 
-  static void fields(auto&& field) {
-    field("kind", &NamedDevice::kind);
-    field("name", &NamedDevice::name);
-  }
+  LADDER_FIELDS(NamedDevice, kind, name)
 };
 
 // "memory" of a trace, and a part of a record's.
@@ -126,11 +108,8 @@ struct PeakMemory {
   std::string peak_source;                     // "resident set of the process"
   std::optional<int64_t> reserved_peak_bytes;  // of CUDA's caching allocator; a CPU has none
 
-  static void fields(auto&& field) {
-    field("peak_bytes", &PeakMemory::peak_bytes);
-    field("peak_source", &PeakMemory::peak_source);
-    field("reserved_peak_bytes", &PeakMemory::reserved_peak_bytes, None::absent);
-  }
+  LADDER_FIELDS(PeakMemory, (peak_bytes, from_0), peak_source,
+                (reserved_peak_bytes, {.none = None::absent, .least = 0}))
 };
 
 }  // namespace ablations

@@ -31,12 +31,7 @@ struct ComparedSide {
   std::vector<std::string> programs;  // git commits
   std::vector<std::string> left_out;  // records that are no numbers, each with the reason
 
-  static void fields(auto&& field) {
-    field("source", &ComparedSide::source);
-    field("runs", &ComparedSide::runs);
-    field("programs", &ComparedSide::programs);
-    field("left_out", &ComparedSide::left_out);
-  }
+  LADDER_FIELDS(ComparedSide, source, (runs, from_1), programs, left_out)
 };
 
 // head / base: above 1 is slower, or more of whatever was measured.
@@ -44,18 +39,14 @@ struct ComparedRatio : Bounds {
   double ratio = 1;
   harness::Verdict verdict = harness::Verdict::inconclusive;
 
-  static void fields(auto&& field) {
-    Bounds::fields(field);
-    field("ratio", &ComparedRatio::ratio);
-    field("verdict", &ComparedRatio::verdict);
-  }
+  LADDER_MORE_FIELDS(Bounds, ComparedRatio, ratio, verdict)
 };
 
 // All but the message are present only if the losses were compared.
 struct ComparedLoss {
   bool compared = false;
   std::optional<bool> identical, passed;
-  // Nats. A value of none: a loss is not finite. An older program judged max_deviation and wrote no deviation.
+  // Nats: the median over the first 16 steps, which is judged, and the largest. A value of none: a loss is not finite.
   std::optional<std::optional<double>> deviation, max_deviation;
   std::optional<double> tolerance;
   std::string message;
@@ -63,25 +54,14 @@ struct ComparedLoss {
   // The losses were not compared, or they passed.
   [[nodiscard]] bool is_good() const { return passed.value_or(true); }
 
-  static void fields(auto&& field) {
-    field("compared", &ComparedLoss::compared);
-    field("identical", &ComparedLoss::identical, None::absent);
-    field("passed", &ComparedLoss::passed, None::absent);
-    field("deviation", &ComparedLoss::deviation, None::absent);
-    field("max_deviation", &ComparedLoss::max_deviation, None::absent);
-    field("tolerance", &ComparedLoss::tolerance, None::absent);
-    field("message", &ComparedLoss::message);
-  }
+  LADDER_FIELDS(ComparedLoss, compared, (identical, absent), (passed, absent), (deviation, absent),
+                (max_deviation, absent), (tolerance, absent), message)
 };
 
 struct ComparedMemory : ComparedRatio {
   int64_t base_bytes = 0, head_bytes = 0;  // the largest of the runs
 
-  static void fields(auto&& field) {
-    ComparedRatio::fields(field);
-    field("base_bytes", &ComparedMemory::base_bytes);
-    field("head_bytes", &ComparedMemory::head_bytes);
-  }
+  LADDER_MORE_FIELDS(ComparedRatio, ComparedMemory, base_bytes, head_bytes)
 };
 
 // One recipe; the ratio is that of the times.
@@ -99,41 +79,23 @@ struct ComparedRecipe : ComparedRatio {
   std::optional<ComparedMemory> memory;
   std::vector<std::string> flags;  // what disturbed the runs
 
-  static void fields(auto&& field) {
-    ComparedRatio::fields(field);
-    field("label", &ComparedRecipe::label);
-    field("recipe_hash", &ComparedRecipe::recipe_hash);
-    field("recipe", &ComparedRecipe::recipe);
-    field("recipe_diff", &ComparedRecipe::recipe_diff);
-    field("setting", &ComparedRecipe::setting);
-    field("pairs", &ComparedRecipe::pairs);
-    field("base_runs", &ComparedRecipe::base_runs);
-    field("head_runs", &ComparedRecipe::head_runs);
-    field("sessions", &ComparedRecipe::sessions);
-    field("base_runs_ms", &ComparedRecipe::base_runs_ms);
-    field("head_runs_ms", &ComparedRecipe::head_runs_ms);
-    field("base_ms", &ComparedRecipe::base_ms);
-    field("head_ms", &ComparedRecipe::head_ms);
-    field("slower_pairs", &ComparedRecipe::slower_pairs);
-    field("sign_test_p", &ComparedRecipe::sign_test_p);
-    field("loss", &ComparedRecipe::loss);
-    field("memory", &ComparedRecipe::memory);
-    field("flags", &ComparedRecipe::flags);
-  }
+  LADDER_MORE_FIELDS(ComparedRatio, ComparedRecipe, label, recipe_hash, recipe, recipe_diff, setting, (pairs, from_1),
+                     (base_runs, from_1), (head_runs, from_1), (sessions, {.least = 3}),
+                     (base_runs_ms, {.above = 0, .items = 1}), (head_runs_ms, {.above = 0, .items = 1}),
+                     (base_ms, positive), (head_ms, positive), (slower_pairs, from_0),
+                     (sign_test_p, {.least = 0, .most = 1}), loss, memory, flags)
 };
 
 struct Unmatched {
   SideName side = SideName::base;
   std::string label;
 
-  static void fields(auto&& field) {
-    field("side", &Unmatched::side);
-    field("label", &Unmatched::label);
-  }
+  LADDER_FIELDS(Unmatched, side, label)
 };
 
 struct Comparison {
   static constexpr auto kind = "comparison";
+  static constexpr auto about = "Time, loss and memory of two sides, recipe by recipe";
 
   std::string created;
   double min_effect = harness::usual_min_effect, confidence = harness::confidence;
@@ -144,22 +106,10 @@ struct Comparison {
   std::vector<ComparedRecipe> entries;
   std::vector<Unmatched> unmatched;
 
-  static void fields(auto&& field) {
-    field("created", &Comparison::created);
-    field("min_effect", &Comparison::min_effect);
-    field("confidence", &Comparison::confidence);
-    field("method", &Comparison::method);
-    field("base", &Comparison::base);
-    field("head", &Comparison::head);
-    field("forced", &Comparison::forced);
-    field("warnings", &Comparison::warnings);
-    field("entries", &Comparison::entries);
-    field("unmatched", &Comparison::unmatched);
-  }
+  LADDER_FIELDS(Comparison, created, (min_effect, from_0), confidence, method, base, head, forced, warnings,
+                (entries, some), unmatched)
 };
 
-// Compiled once, in the source beside this.
-extern template files::Json json_of(const Comparison&);
-extern template Comparison value_from(const files::Json&, const std::string&);
+LADDER_COMPILED_ONCE(Comparison)
 
 }  // namespace ablations

@@ -19,20 +19,14 @@ struct CountedDevice {
   std::optional<std::string> name;
   std::string chip;  // "GH100"
 
-  static void fields(auto&& field) {
-    field("name", &CountedDevice::name);
-    field("chip", &CountedDevice::chip);
-  }
+  LADDER_FIELDS(CountedDevice, name, chip)
 };
 
 struct CountedMetric {
   std::optional<double> value;  // none: the hardware gave none
   std::string unit;
 
-  static void fields(auto&& field) {
-    field("value", &CountedMetric::value);
-    field("unit", &CountedMetric::unit);
-  }
+  LADDER_FIELDS(CountedMetric, value, unit)
 };
 
 // The most useful figures, in fixed units; none if the metrics do not give them.
@@ -43,19 +37,14 @@ struct CounterSummary {
   std::optional<double> l2_bytes;
   std::optional<double> tensor_active_percent, sm_active_percent;  // of the elapsed cycles, averaged over the SMs
 
-  static void fields(auto&& field) {
-    field("gpu_time_ms", &CounterSummary::gpu_time_ms);
-    field("dram_read_bytes", &CounterSummary::dram_read_bytes);
-    field("dram_write_bytes", &CounterSummary::dram_write_bytes);
-    field("dram_bytes_per_s", &CounterSummary::dram_bytes_per_s);
-    field("l2_bytes", &CounterSummary::l2_bytes);
-    field("tensor_active_percent", &CounterSummary::tensor_active_percent);
-    field("sm_active_percent", &CounterSummary::sm_active_percent);
-  }
+  LADDER_FIELDS(CounterSummary, gpu_time_ms, dram_read_bytes, dram_write_bytes, dram_bytes_per_s, l2_bytes,
+                tensor_active_percent, sm_active_percent)
 };
 
 struct CountersDocument {
   static constexpr auto kind = "counters";
+  static constexpr auto about =
+      "Hardware counters of one training step, read in a process of its own: no time in it is a measurement of speed";
 
   std::string id, created;
   files::Json recipe;  // as a record has it
@@ -68,24 +57,10 @@ struct CountersDocument {
   std::vector<std::string> flags;  // what disturbed it, in the words of a record
   Environment environment;
 
-  static void fields(auto&& field) {
-    field("id", &CountersDocument::id);
-    field("created", &CountersDocument::created);
-    field("recipe", &CountersDocument::recipe);
-    field("optimizations", &CountersDocument::optimizations);
-    field("workload", &CountersDocument::workload);
-    field("device", &CountersDocument::device);
-    field("warmup_steps", &CountersDocument::warmup_steps);
-    field("passes", &CountersDocument::passes);
-    field("metrics", &CountersDocument::metrics);
-    field("summary", &CountersDocument::summary);
-    field("flags", &CountersDocument::flags, None::default_absent);
-    field("environment", &CountersDocument::environment);
-  }
+  LADDER_FIELDS(CountersDocument, id, created, recipe, optimizations, workload, device, (warmup_steps, from_0),
+                (passes, from_1), (metrics, some), summary, (flags, absent), environment)
 };
 
-// Compiled once, in the source beside this.
-extern template files::Json json_of(const CountersDocument&);
-extern template CountersDocument value_from(const files::Json&, const std::string&);
+LADDER_COMPILED_ONCE(CountersDocument)
 
 }  // namespace ablations

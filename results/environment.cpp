@@ -49,7 +49,4 @@ Environment environment_here() {
   return here;
 }
 
-template files::Json json_of(const Environment&);
-template Environment value_from(const files::Json&, const std::string&);
-
 }  // namespace ablations

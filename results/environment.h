@@ -1,5 +1,5 @@
-// The machine and the software a number was measured on: "environment" of records, studies, traces and counters. Older
-// records, and those of PyTorch, say less than today's.
+// The machine and the software a number was measured on: "environment" of records, studies, traces and counters. That
+// of a peer says less.
 #pragma once
 
 #include "results/fields.h"
@@ -23,23 +23,15 @@ struct Environment {
     std::optional<int64_t> logical_cores;  // that the process may use
     std::optional<std::vector<std::string>> features;
 
-    static void fields(auto&& field) {
-      field("model", &Cpu::model, None::absent);
-      field("online_cores", &Cpu::online_cores, None::absent);
-      field("logical_cores", &Cpu::logical_cores, None::absent);
-      field("features", &Cpu::features, None::absent);
-    }
+    LADDER_FIELDS(Cpu, (model, absent), (online_cores, {.none = None::absent, .least = 1, .most = 1000000}),
+                  (logical_cores, {.none = None::absent, .least = 1, .most = 1000000}), (features, absent))
   };
   struct Gpu {
     std::string name;
     std::optional<int64_t> compute_capability;  // 90 for 9.0
     std::optional<int64_t> memory_bytes;
 
-    static void fields(auto&& field) {
-      field("name", &Gpu::name);
-      field("compute_capability", &Gpu::compute_capability, None::absent);
-      field("memory_bytes", &Gpu::memory_bytes, None::absent);
-    }
+    LADDER_FIELDS(Gpu, name, (compute_capability, absent), (memory_bytes, absent))
   };
 
   Cpu cpu;
@@ -57,39 +49,20 @@ struct Environment {
   Maybe<std::string> governor, transparent_huge_pages;
   std::optional<std::vector<double>> load_average;
   std::optional<std::string> kernel;  // of the operating system
-  files::Json others = files::Json::object();
+  std::optional<std::string> python;  // of a peer
 
-  static void fields(auto&& field) {
-    field("cpu", &Environment::cpu, None::defaulted);
-    field("gpu", &Environment::gpu);
-    field("no_gpu_reason", &Environment::no_gpu_reason, None::absent);
-    field("driver", &Environment::driver, None::absent);
-    field("driver_cuda", &Environment::driver_cuda, None::absent);
-    field("cuda", &Environment::cuda, None::absent);
-    field("cudnn", &Environment::cudnn, None::absent);
-    field("torch", &Environment::torch, None::absent);
-    field("mkl", &Environment::mkl, None::absent);
-    field("onednn", &Environment::onednn, None::absent);
-    field("torch_cpu_capability", &Environment::torch_cpu_capability, None::absent);
-    field("compiler", &Environment::compiler, None::absent);
-    field("compiler_flags", &Environment::compiler_flags, None::absent);
-    field("git_commit", &Environment::git_commit, None::absent);
-    field("git_dirty", &Environment::git_dirty, None::absent);
-    field("program_sha256", &Environment::program_sha256, None::absent);
-    field("threads", &Environment::threads, None::absent);
-    field("kernel_switches", &Environment::kernel_switches, None::absent);
-    field("governor", &Environment::governor, None::absent);
-    field("transparent_huge_pages", &Environment::transparent_huge_pages, None::absent);
-    field("load_average", &Environment::load_average, None::absent);
-    field("kernel", &Environment::kernel, None::absent);
-  }
+  LADDER_FIELDS(Environment, cpu, gpu, (no_gpu_reason, absent), (driver, absent), (driver_cuda, absent), (cuda, absent),
+                (cudnn, absent), (torch, absent), (mkl, absent), (onednn, absent), (torch_cpu_capability, absent),
+                (compiler, absent), (compiler_flags, absent), (git_commit, absent), (git_dirty, absent),
+                (program_sha256, absent), (threads, {.none = None::absent, .least = 1}), (kernel_switches, absent),
+                (governor, absent), (transparent_huge_pages, absent),
+                (load_average, {.none = None::absent, .least = 0, .most = 1e9, .items = 1}), (kernel, absent),
+                (python, absent))
 };
 
 // Of this process, now.
 Environment environment_here();
 
-// Compiled once, in the source beside this.
-extern template files::Json json_of(const Environment&);
-extern template Environment value_from(const files::Json&, const std::string&);
+LADDER_COMPILED_ONCE(Environment)
 
 }  // namespace ablations

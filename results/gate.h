@@ -43,17 +43,15 @@ struct NoiseFloor {
   double floor = 0;
   NoiseSource source = NoiseSource::calibration;
 
-  static void fields(auto&& field) {
-    field("floor", &NoiseFloor::floor);
-    field("source", &NoiseFloor::source);
-  }
+  LADDER_FIELDS(NoiseFloor, floor, source)
 };
 
 struct GateResult {
   static constexpr auto kind = "gate";
+  static constexpr auto about = "A gate's verdict";
 
   std::string created;
-  std::optional<std::string> subject;  // rungs, ladder and size; absent in older verdicts
+  std::string subject;  // rungs, ladder and size
   GateOutcome verdict = GateOutcome::inconclusive;
   int exit_status = 3;
   Against against = Against::program;
@@ -66,30 +64,13 @@ struct GateResult {
   std::vector<std::string> saved;     // files
   std::vector<std::string> added_to;  // files of baselines of the same program that have this session now, too
   std::optional<Comparison> comparison;
-  std::optional<Said> said;  // absent in older verdicts
+  Said said;
 
-  static void fields(auto&& field) {
-    field("created", &GateResult::created);
-    field("subject", &GateResult::subject, None::absent);
-    field("verdict", &GateResult::verdict);
-    field("exit_status", &GateResult::exit_status);
-    field("against", &GateResult::against);
-    field("pairs", &GateResult::pairs);
-    field("topped_up", &GateResult::topped_up);
-    field("min_effect", &GateResult::min_effect);
-    field("reasons", &GateResult::reasons);
-    field("warnings", &GateResult::warnings);
-    field("noise", &GateResult::noise);
-    field("calibration", &GateResult::calibration);
-    field("saved", &GateResult::saved);
-    field("added_to", &GateResult::added_to);
-    field("comparison", &GateResult::comparison);
-    field("said", &GateResult::said, None::absent);
-  }
+  LADDER_FIELDS(GateResult, created, subject, verdict, (exit_status, {.least = 0, .most = 3}), against, (pairs, from_1),
+                topped_up, (min_effect, from_0), reasons, warnings, noise, calibration, saved, added_to, comparison,
+                said)
 };
 
-// Compiled once, in the source beside this.
-extern template files::Json json_of(const GateResult&);
-extern template GateResult value_from(const files::Json&, const std::string&);
+LADDER_COMPILED_ONCE(GateResult)
 
 }  // namespace ablations

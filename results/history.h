@@ -30,29 +30,15 @@ struct SeriesPoint : Bounds {
   double level = 0;        // ms per step without the noise: steps and drift only
   bool disturbed = false;  // the rung had flags
 
-  static void fields(auto&& field) {
-    Bounds::fields(field);
-    field("study", &SeriesPoint::study);
-    field("file", &SeriesPoint::file);
-    field("time", &SeriesPoint::time);
-    field("git_commit", &SeriesPoint::git_commit);
-    field("git_dirty", &SeriesPoint::git_dirty);
-    field("median", &SeriesPoint::median);
-    field("level", &SeriesPoint::level);
-    field("disturbed", &SeriesPoint::disturbed);
-  }
+  LADDER_MORE_FIELDS(Bounds, SeriesPoint, study, file, time, git_commit, git_dirty, (median, positive), level,
+                     disturbed)
 };
 
 // The newest study to measure a rung, where it failed, is not proven or void there, or runs are missing.
 struct MissedStudy {
   std::string study, file, time, reason;  // "failed: exit 7"
 
-  static void fields(auto&& field) {
-    field("study", &MissedStudy::study);
-    field("file", &MissedStudy::file);
-    field("time", &MissedStudy::time);
-    field("reason", &MissedStudy::reason);
-  }
+  LADDER_FIELDS(MissedStudy, study, file, time, reason)
 };
 
 struct SeriesStep {
@@ -60,11 +46,7 @@ struct SeriesStep {
   double ratio = 1;  // new level / old level; above 1: slower
   double p = 1;
 
-  static void fields(auto&& field) {
-    field("at", &SeriesStep::at);
-    field("ratio", &SeriesStep::ratio);
-    field("p", &SeriesStep::p);
-  }
+  LADDER_FIELDS(SeriesStep, at, ratio, p)
 };
 
 struct SeriesDrift {
@@ -72,21 +54,14 @@ struct SeriesDrift {
   double ratio = 1;  // first to last, without the steps
   double p = 1;
 
-  static void fields(auto&& field) {
-    field("ratio_per_study", &SeriesDrift::ratio_per_study);
-    field("ratio", &SeriesDrift::ratio);
-    field("p", &SeriesDrift::p);
-  }
+  LADDER_FIELDS(SeriesDrift, ratio_per_study, ratio, p)
 };
 
 struct Slowdown {
   double ratio = 1;          // latest level / best level
   size_t best_level_at = 0;  // the last point of the best level
 
-  static void fields(auto&& field) {
-    field("ratio", &Slowdown::ratio);
-    field("best_level_at", &Slowdown::best_level_at);
-  }
+  LADDER_FIELDS(Slowdown, ratio, best_level_at)
 };
 
 struct DescribedSeries {
@@ -107,40 +82,20 @@ struct DescribedSeries {
   Trend verdict = Trend::too_few;
   std::string finding;  // in words
 
-  static void fields(auto&& field) {
-    field("device_slug", &DescribedSeries::device_slug);
-    field("recipe_hash", &DescribedSeries::recipe_hash);
-    field("label", &DescribedSeries::label);
-    field("ladder", &DescribedSeries::ladder);
-    field("setting", &DescribedSeries::setting);
-    field("current", &DescribedSeries::current);
-    field("dropped", &DescribedSeries::dropped);
-    field("missed", &DescribedSeries::missed);
-    field("new_because", &DescribedSeries::new_because);
-    field("left_out", &DescribedSeries::left_out);
-    field("points", &DescribedSeries::points);
-    field("best", &DescribedSeries::best);
-    field("against_first", &DescribedSeries::against_first);
-    field("against_best", &DescribedSeries::against_best);
-    field("steps", &DescribedSeries::steps);
-    field("drift", &DescribedSeries::drift);
-    field("slowdown", &DescribedSeries::slowdown);
-    field("verdict", &DescribedSeries::verdict);
-    field("finding", &DescribedSeries::finding);
-  }
+  LADDER_FIELDS(DescribedSeries, device_slug, recipe_hash, label, ladder, setting, current, dropped, missed,
+                new_because, left_out, (points, some), best, against_first, against_best, steps, drift, slowdown,
+                verdict, finding)
 };
 
 struct SkippedFile {
   std::string file, reason;
 
-  static void fields(auto&& field) {
-    field("file", &SkippedFile::file);
-    field("reason", &SkippedFile::reason);
-  }
+  LADDER_FIELDS(SkippedFile, file, reason)
 };
 
 struct History {
   static constexpr auto kind = "history";
+  static constexpr auto about = "The times of rungs over stored studies, and where they changed";
 
   std::string created;
   size_t studies = 0;  // that were read
@@ -152,22 +107,10 @@ struct History {
   std::vector<std::string> notes;
   std::vector<DescribedSeries> series;
 
-  static void fields(auto&& field) {
-    field("created", &History::created);
-    field("studies", &History::studies);
-    field("min_effect", &History::min_effect);
-    field("finding", &History::finding);
-    field("slower", &History::slower);
-    field("missed", &History::missed);
-    field("method", &History::method);
-    field("skipped", &History::skipped);
-    field("notes", &History::notes);
-    field("series", &History::series);
-  }
+  LADDER_FIELDS(History, created, studies, (min_effect, from_0), finding, slower, missed, method, skipped, notes,
+                (series, some))
 };
 
-// Compiled once, in the source beside this.
-extern template files::Json json_of(const History&);
-extern template History value_from(const files::Json&, const std::string&);
+LADDER_COMPILED_ONCE(History)
 
 }  // namespace ablations

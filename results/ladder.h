@@ -31,27 +31,22 @@ struct Form<StartRecipe> {
 struct LadderWorkload : Shape {
   std::string model;
 
-  static void fields(auto&& field) {
-    field("model", &LadderWorkload::model);
-    field("batch", &LadderWorkload::B);
-    field("context", &LadderWorkload::T);
-    field("accumulation", &LadderWorkload::accumulation, None::default_absent);
-  }
+  LADDER_FIELDS(LadderWorkload, model, (B, {.name = "batch", .least = 1, .most = 65536}),
+                (T, {.name = "context", .least = 1, .most = 1048576}),
+                (accumulation, {.none = None::absent, .least = 1, .most = 65536}))
 };
 
 // How its rungs are measured where nobody says otherwise.
 struct LadderPlan {
   int64_t repeats = 1, warmup_steps = 0, timed_steps = 1;
 
-  static void fields(auto&& field) {
-    field("repeats", &LadderPlan::repeats);
-    field("warmup_steps", &LadderPlan::warmup_steps);
-    field("timed_steps", &LadderPlan::timed_steps);
-  }
+  LADDER_FIELDS(LadderPlan, (repeats, {.least = 1, .most = 1000}), (warmup_steps, {.least = 0, .most = 100000}),
+                (timed_steps, {.least = 1, .most = 100000}))
 };
 
 struct Ladder {
   static constexpr auto kind = "ladder";
+  static constexpr auto about = "An ordered list of optimizations and the workload they are measured on";
 
   std::string name, title;
   std::optional<std::string> comment;
@@ -64,21 +59,11 @@ struct Ladder {
 
   std::optional<std::string> file = {};  // not in it: its name, of one that does not come with the program
 
-  static void fields(auto&& field) {
-    field("name", &Ladder::name);
-    field("title", &Ladder::title);
-    field("comment", &Ladder::comment, None::absent);
-    field("start", &Ladder::start);
-    field("start_title", &Ladder::start_title, None::default_absent);
-    field("rungs", &Ladder::rungs);
-    field("reference", &Ladder::reference, None::default_absent);
-    field("workload", &Ladder::workload);
-    field("plan", &Ladder::plan);
-  }
+  LADDER_FIELDS(Ladder, (name, {.most = 64, .pattern = name_pattern}), (title, {.least = 1, .most = 120}),
+                (comment, absent), start, (start_title, {.none = None::absent, .most = 60}),
+                (rungs, {.least = 1, .most = 60, .most_items = 200}), (reference, absent), workload, plan)
 };
 
-// Compiled once, in the source beside this.
-extern template files::Json json_of(const Ladder&);
-extern template Ladder value_from(const files::Json&, const std::string&);
+LADDER_COMPILED_ONCE(Ladder)
 
 }  // namespace ablations

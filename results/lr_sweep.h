@@ -34,11 +34,7 @@ struct LossesAtTheEnd {
   double fall = 0;   // of the line, from the part's first step to its last; below 0: it rises
   double swing = 0;  // standard deviation of the losses about the line
 
-  static void fields(auto&& field) {
-    field("mean", &LossesAtTheEnd::mean);
-    field("fall", &LossesAtTheEnd::fall);
-    field("swing", &LossesAtTheEnd::swing);
-  }
+  LADDER_FIELDS(LossesAtTheEnd, mean, fall, (swing, from_0))
 };
 
 struct SweptRate {
@@ -52,19 +48,14 @@ struct SweptRate {
   RateReason reason = RateReason::near_the_best;
   std::string words;  // the reason with its figures
 
-  static void fields(auto&& field) {
-    field("learning_rate", &SweptRate::learning_rate);
-    field("losses", &SweptRate::losses);
-    field("not_finite", &SweptRate::not_finite);
-    field("end", &SweptRate::end);
-    field("verdict", &SweptRate::verdict);
-    field("reason", &SweptRate::reason);
-    field("words", &SweptRate::words);
-  }
+  LADDER_FIELDS(SweptRate, learning_rate, (losses, {.items = 1, .most_items = 10000}), not_finite, end, verdict, reason,
+                words)
 };
 
 struct LearningRateSweep {
   static constexpr auto kind = "lr_sweep";
+  static constexpr auto about =
+      "Short trainings that differ only in their learning rate, and what each rate's losses say of it";
 
   NamedDevice device;
   Training training;             // of the lowest rate; the others differ in learning_rate only
@@ -75,22 +66,12 @@ struct LearningRateSweep {
   int64_t end_steps = 1;       // of each training, those that are its end
   double margin = 0;           // nats; a smaller difference is none
   std::optional<size_t> best;  // of `rates`, that with the lowest losses at the end; none: none learns
-  Said said;                   // empty in older documents
+  Said said;
 
-  static void fields(auto&& field) {
-    field("device", &LearningRateSweep::device);
-    field("training", &LearningRateSweep::training);
-    field("planned", &LearningRateSweep::planned);
-    field("rates", &LearningRateSweep::rates);
-    field("end_steps", &LearningRateSweep::end_steps);
-    field("margin", &LearningRateSweep::margin);
-    field("best", &LearningRateSweep::best);
-    field("said", &LearningRateSweep::said, None::defaulted);
-  }
+  LADDER_FIELDS(LearningRateSweep, device, training, (planned, {.least = 1, .most = 100}),
+                (rates, {.items = 1, .most_items = 100}), (end_steps, from_1), margin, best, said)
 };
 
-// Compiled once, in the source beside this.
-extern template files::Json json_of(const LearningRateSweep&);
-extern template LearningRateSweep value_from(const files::Json&, const std::string&);
+LADDER_COMPILED_ONCE(LearningRateSweep)
 
 }  // namespace ablations

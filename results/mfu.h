@@ -25,18 +25,9 @@ struct Mfu {
   std::optional<std::string> peak_source;
   std::string reason;  // why there is no value; empty where there is one
 
-  static void fields(auto&& field) {
-    field("value", &Mfu::value);
-    field("formula", &Mfu::formula);
-    field("type", &Mfu::type);
-    field("peak_flops", &Mfu::peak_flops);
-    field("peak_source", &Mfu::peak_source);
-    field("reason", &Mfu::reason);
-  }
+  LADDER_FIELDS(Mfu, value, formula, type, peak_flops, peak_source, reason)
 };
 
-// Compiled once, in the source beside this.
-extern template files::Json json_of(const Mfu&);
-extern template Mfu value_from(const files::Json&, const std::string&);
+LADDER_COMPILED_ONCE(Mfu)
 
 }  // namespace ablations

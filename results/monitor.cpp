@@ -13,11 +13,6 @@ constexpr double shortest_energy_window_s = 1.0;
 
 }  // namespace
 
-files::Json json_of(const MonitorSummary& monitor) {
-  if (monitor.unavailable) return {{"unavailable", *monitor.unavailable}};
-  return json_of<MonitorSummary>(monitor);
-}
-
 MonitorSummary summary_of(const harness::GpuWatch& watch, int64_t tokens) {
   MonitorSummary summary;
   if (!watch.unavailable.empty()) {
@@ -60,7 +55,5 @@ MonitorSummary summary_of(const harness::GpuWatch& watch, int64_t tokens) {
   note("other_processes", watch.other_processes.note);
   return summary;
 }
-
-template MonitorSummary value_from(const files::Json&, const std::string&);
 
 }  // namespace ablations

@@ -17,11 +17,7 @@ namespace ablations {
 struct Range {
   double min = 0, median = 0, max = 0;
 
-  static void fields(auto&& field) {
-    field("min", &Range::min);
-    field("median", &Range::median);
-    field("max", &Range::max);
-  }
+  LADDER_FIELDS(Range, min, median, max)
 };
 
 // Why clocks were not higher.
@@ -29,15 +25,21 @@ struct Throttle {
   std::string reason;  // NVML's name
   double share = 0;    // of the samples
 
-  static void fields(auto&& field) {
-    field("reason", &Throttle::reason);
-    field("share", &Throttle::share);
-  }
+  LADDER_FIELDS(Throttle, reason, (share, {.above = 0, .most = 1}))
+};
+
+struct Unwatched {
+  std::optional<std::string> unavailable;  // why nobody looked
+
+  [[nodiscard]] bool is_short() const { return unavailable.has_value(); }
+
+  LADDER_FIELDS(Unwatched, (unavailable, absent))
 };
 
 // What is none has a note. Where nobody looked there is nothing but the reason.
-struct MonitorSummary {
-  std::optional<std::string> unavailable;  // why nobody looked
+struct MonitorSummary : Unwatched {
+  using Short = Unwatched;
+
   int64_t samples = 0;
   std::optional<Range> sm_clock_mhz, memory_clock_mhz, power_w, temperature_c, utilization_percent;
   std::optional<std::vector<Throttle>> throttle;
@@ -46,28 +48,14 @@ struct MonitorSummary {
   std::optional<int64_t> other_processes;  // the most that were seen at once
   std::map<std::string, std::string> notes;
 
-  static void fields(auto&& field) {
-    field("unavailable", &MonitorSummary::unavailable, None::absent);
-    field("samples", &MonitorSummary::samples, None::defaulted);
-    field("sm_clock_mhz", &MonitorSummary::sm_clock_mhz);
-    field("memory_clock_mhz", &MonitorSummary::memory_clock_mhz);
-    field("power_w", &MonitorSummary::power_w);
-    field("temperature_c", &MonitorSummary::temperature_c);
-    field("utilization_percent", &MonitorSummary::utilization_percent);
-    field("throttle", &MonitorSummary::throttle);
-    field("energy_j", &MonitorSummary::energy_j);
-    field("joules_per_token", &MonitorSummary::joules_per_token);
-    field("other_processes", &MonitorSummary::other_processes);
-    field("notes", &MonitorSummary::notes, None::defaulted);
-  }
+  LADDER_MORE_FIELDS(Unwatched, MonitorSummary, (samples, from_0), sm_clock_mhz, memory_clock_mhz, power_w,
+                     temperature_c, utilization_percent, throttle, energy_j,
+                     (joules_per_token, {.least = 0, .most = 1e30}), other_processes, notes)
 };
-
-files::Json json_of(const MonitorSummary& monitor);
 
 // tokens: of the timed window.
 MonitorSummary summary_of(const harness::GpuWatch& watch, int64_t tokens);
 
-// Compiled once, in the source beside this.
-extern template MonitorSummary value_from(const files::Json&, const std::string&);
+LADDER_COMPILED_ONCE(MonitorSummary)
 
 }  // namespace ablations

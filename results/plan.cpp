@@ -107,9 +107,4 @@ void Plan::check(const std::string& where) const {
   check_quick(*this, where);
 }
 
-template files::Json json_of(const Plan&);
-template Plan value_from(const files::Json&, const std::string&);
-template files::Json json_of(const Rung&);
-template Rung value_from(const files::Json&, const std::string&);
-
 }  // namespace ablations

@@ -15,6 +15,8 @@
 
 namespace ablations {
 
+constexpr auto peer_pattern = "^pytorch-(eager|compile|max-autotune|cuda-graphs)$";
+
 // One recipe that a study measures. In a cumulative ladder: that of the rung below and one edit more; in other modes
 // also at another size or by another program, as the fields say.
 struct Rung {
@@ -34,21 +36,12 @@ struct Rung {
   std::optional<size_t> against = {};  // the rung that it is compared with, besides the reference; none: the one below
   std::optional<size_t> reference = {};  // the rung whose losses guard it and speedup_first counts from
 
-  static void fields(auto&& field) {
-    field("optimization", &Rung::optimization, None::default_null);
-    field("title", &Rung::title);
-    field("applied", &Rung::applied);
-    field("recipe", &Rung::recipe);
-    field("status", &Rung::status);
-    field("reason", &Rung::reason);
-    field("name", &Rung::name, None::default_absent);
-    field("workload", &Rung::shape, None::absent);
-    field("peer", &Rung::peer, None::default_absent);
-    field("program", &Rung::program, None::default_absent);
-    field("program_sha256", &Rung::program_sha256, None::default_absent);
-    field("against", &Rung::against, None::absent);
-    field("reference", &Rung::reference, None::absent);
-  }
+  LADDER_FIELDS(Rung, (optimization, null_if_default), title, (applied, {.most_items = 200}), recipe, status, reason,
+                (name, {.none = None::absent, .most = 100, .pattern = name_pattern}),
+                (shape, {.name = "workload", .none = None::absent}),
+                (peer, {.none = None::absent, .pattern = peer_pattern}), (program, absent),
+                (program_sha256, {.none = None::absent, .pattern = sha256_pattern}), (against, absent),
+                (reference, absent))
 };
 
 template <>
@@ -61,11 +54,7 @@ struct PlannedRun {
   size_t rung = 0;
   int64_t repeat = 0;
 
-  static void fields(auto&& field) {
-    field("id", &PlannedRun::id);
-    field("rung", &PlannedRun::rung);
-    field("repeat", &PlannedRun::repeat);
-  }
+  LADDER_FIELDS(PlannedRun, (id, {.most = 120, .pattern = name_pattern}), rung, (repeat, from_0))
 };
 
 // What every run does, but for its rung's recipe.
@@ -78,17 +67,8 @@ struct PlannedWorkload : Shape {
   bool cold_cache = false;       // each run begins without its data in the page cache
   std::optional<RepeatedText> repeated = {};  // what the data were made of
 
-  static void fields(auto&& field) {
-    Shape::fields(field);
-    field("model", &PlannedWorkload::model);
-    field("seed", &PlannedWorkload::seed);
-    field("threads", &PlannedWorkload::threads);
-    field("data", &PlannedWorkload::data);
-    field("vocabulary", &PlannedWorkload::vocabulary);
-    field("tokens", &PlannedWorkload::tokens, None::default_absent);
-    field("cold_cache", &PlannedWorkload::cold_cache, None::default_absent);
-    field("repeated", &PlannedWorkload::repeated, None::absent);
-  }
+  LADDER_MORE_FIELDS(Shape, PlannedWorkload, model, seed, (threads, {.least = 1, .most = 4096}), data, vocabulary,
+                     (tokens, absent), (cold_cache, absent), (repeated, absent))
 };
 
 // What a gate declares before its first run.
@@ -98,14 +78,7 @@ struct GateTerms {
   std::string baselines;  // the folder with baselines and noise floors
   bool calibrates = false, saves = false, force = false;
 
-  static void fields(auto&& field) {
-    field("min_effect", &GateTerms::min_effect);
-    field("top_up", &GateTerms::top_up);
-    field("baselines", &GateTerms::baselines);
-    field("calibrates", &GateTerms::calibrates);
-    field("saves", &GateTerms::saves);
-    field("force", &GateTerms::force);
-  }
+  LADDER_FIELDS(GateTerms, (min_effect, from_0), (top_up, from_0), baselines, calibrates, saves, force)
 };
 
 // That a plan is a quick look at a ladder, and what goes on from it (plan/quick.h).
@@ -113,26 +86,21 @@ struct Quick {
   int64_t repeats = 0;           // of the whole ladder's plan
   std::vector<size_t> left_out;  // rungs
 
-  static void fields(auto&& field) {
-    field("repeats", &Quick::repeats);
-    field("left_out", &Quick::left_out);
-  }
+  LADDER_FIELDS(Quick, (repeats, {.least = 1, .most = 1000}), (left_out, {.most_items = 200}))
 };
 
 // A part of a plan (plan/shard.h).
 struct Shard {
   int64_t index = 0, count = 0;  // 1 <= index <= count
 
-  static void fields(auto&& field) {
-    field("index", &Shard::index);
-    field("count", &Shard::count);
-  }
+  LADDER_FIELDS(Shard, (index, from_1), (count, from_1))
 };
 
 constexpr size_t most_factors = 6;  // of a factorial: 64 subsets
 
 struct Plan {
   static constexpr auto kind = "plan";
+  static constexpr auto about = "The runs of one study, in the order in which they are made";
 
   std::string id, created;  // created: UTC, ISO 8601; empty where several machines make the same plan
   NamedLadder ladder;
@@ -156,33 +124,15 @@ struct Plan {
   // plan_from_json (plan/plan.h).
   void check(const std::string& where) const;
 
-  static void fields(auto&& field) {
-    field("id", &Plan::id);
-    field("created", &Plan::created);
-    field("ladder", &Plan::ladder);
-    field("workload", &Plan::workload);
-    field("warmup_steps", &Plan::warmup_steps);
-    field("timed_steps", &Plan::timed_steps);
-    field("least_window_s", &Plan::least_window_s, None::default_absent);
-    field("repeats", &Plan::repeats);
-    field("order_seed", &Plan::order_seed);
-    field("run_limit_s", &Plan::run_limit_s);
-    field("rungs", &Plan::rungs);
-    field("reference", &Plan::reference);
-    field("runs", &Plan::runs);
-    field("mode", &Plan::mode);
-    field("swept", &Plan::swept, None::absent);
-    field("shard", &Plan::shard, None::absent);
-    field("gate", &Plan::gate, None::absent);
-    field("quick", &Plan::quick, None::absent);
-    field("product_timings", &Plan::product_timings, None::default_absent);
-  }
+  LADDER_FIELDS(Plan, (id, {.most = 100, .pattern = name_pattern}), created, ladder, workload,
+                (warmup_steps, {.least = 0, .most = 100000}), (timed_steps, {.least = 1, .most = 100000}),
+                (least_window_s, {.none = None::absent, .above = 0, .most = 1000}),
+                (repeats, {.least = 1, .most = 1000}), order_seed, (run_limit_s, {.above = 0, .most = 1000000}),
+                (rungs, {.items = 1, .most_items = 10000}), reference, runs, mode, (swept, absent), (shard, absent),
+                (gate, absent), (quick, absent), (product_timings, {.none = None::absent, .most_items = 1000}))
 };
 
-// Compiled once, in the source beside this.
-extern template files::Json json_of(const Plan&);
-extern template Plan value_from(const files::Json&, const std::string&);
-extern template files::Json json_of(const Rung&);
-extern template Rung value_from(const files::Json&, const std::string&);
+LADDER_COMPILED_ONCE(Plan)
+LADDER_COMPILED_ONCE(Rung)
 
 }  // namespace ablations

@@ -1,8 +1,14 @@
 #include "results/record.h"
 
+#include <stdexcept>
+
 namespace ablations {
 
-files::Json json_of(const Record& record) { return record.is_ok() ? json_of<Record>(record) : json_of<RunEnd>(record); }
+void RunEnd::check(const std::string& where) const {
+  if (status == RunStatus::missing)
+    throw std::invalid_argument(where + ": field [status]: must be one of ok, failed, got missing");
+  if (!is_ok() && !failure) throw std::invalid_argument(where + ": field \"failure\" is missing");
+}
 
 bool is_of_gpu(const files::Json& recipe) { return files::field_or_null(recipe, "device") == "cuda"; }
 
@@ -16,7 +22,5 @@ std::optional<double> Record::compile_seconds() const {
 bool Record::is_on_gpu() const { return is_of_gpu(recipe); }
 
 model::Recipe Record::known_recipe(const std::string& where) const { return model::recipe_from_json(recipe, where); }
-
-template Record value_from(const files::Json&, const std::string&);
 
 }  // namespace ablations

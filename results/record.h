@@ -23,21 +23,18 @@ struct Names<RunStatus> {
   static constexpr std::array list{"ok", "failed", "missing"};
 };
 
-// `invalid_record`: its process ended well and left none that counts. `rubbish`: the same in older records.
-enum class FailureKind { signal, timeout, exit, invalid_record, spawn, out_of_memory, rubbish };
+// `invalid_record`: its process ended well and left none that counts.
+enum class FailureKind { signal, timeout, exit, invalid_record, spawn, out_of_memory };
 template <>
 struct Names<FailureKind> {
-  static constexpr std::array list{"signal", "timeout", "exit", "invalid_record", "spawn", "out_of_memory", "rubbish"};
+  static constexpr std::array list{"signal", "timeout", "exit", "invalid_record", "spawn", "out_of_memory"};
 };
 
 struct Failure {
   FailureKind kind = FailureKind::exit;
   std::string message;
 
-  static void fields(auto&& field) {
-    field("kind", &Failure::kind);
-    field("message", &Failure::message);
-  }
+  LADDER_FIELDS(Failure, kind, message)
 };
 
 // When a run began, by a clock that nobody sets.
@@ -45,10 +42,7 @@ struct BootTime {
   std::string boot;    // which start of the machine
   double seconds = 0;  // since then
 
-  static void fields(auto&& field) {
-    field("boot", &BootTime::boot);
-    field("seconds", &BootTime::seconds);
-  }
+  LADDER_FIELDS(BootTime, boot, (seconds, {.least = 0, .most = 1e12}))
 };
 
 // By which a record says of which plan it is (identity_of in plan/shard.h).
@@ -57,10 +51,7 @@ struct PlanIdentity {
 
   bool operator==(const PlanIdentity&) const = default;
 
-  static void fields(auto&& field) {
-    field("id", &PlanIdentity::id);
-    field("sha256", &PlanIdentity::sha256);
-  }
+  LADDER_FIELDS(PlanIdentity, (id, {.most = 100}), (sha256, {.pattern = sha256_pattern}))
 };
 
 // How often PyTorch's allocator went to the device. That takes the host long, and to free memory it waits for the
@@ -69,11 +60,7 @@ struct AllocatorCalls {
   int64_t allocations = 0, frees = 0;
   int64_t retries = 0;  // allocations that failed until it had freed all that it held in reserve
 
-  static void fields(auto&& field) {
-    field("allocations", &AllocatorCalls::allocations);
-    field("frees", &AllocatorCalls::frees);
-    field("retries", &AllocatorCalls::retries);
-  }
+  LADDER_FIELDS(AllocatorCalls, (allocations, from_0), (frees, from_0), (retries, from_0))
 };
 
 // Of each step, those of the warm-up first.
@@ -82,27 +69,17 @@ struct RunTiming {
   std::vector<double> step_ms;
   std::vector<std::optional<double>> loss;  // none: not finite
   std::vector<int64_t> page_faults;
-  std::optional<std::vector<double>> data_ms;  // the host's time for the step's batch; an older record does not say
-  std::optional<int64_t> skipped_steps;        // by the gradient scaler; likewise
+  std::optional<std::vector<double>> data_ms;  // the host's time for the step's batch
+  int64_t skipped_steps = 0;                   // by the gradient scaler
   double window_ms = 0;                        // of the timed steps, by the host's clock
   std::optional<double> device_ms;             // the same by the device's; a CPU has none
-  // Share of the window that the threads waited for a core. A value of none: the kernel does not count it.
-  std::optional<std::optional<double>> processor_lost;
-  std::optional<std::optional<AllocatorCalls>> allocator;  // a value of none: of a CPU
-  files::Json others = files::Json::object();
+  std::optional<double> processor_lost;     // share of the window that the threads waited for a core; none: not known
+  std::optional<AllocatorCalls> allocator;  // none: of a CPU
 
-  static void fields(auto&& field) {
-    field("warmup_steps", &RunTiming::warmup_steps);
-    field("step_ms", &RunTiming::step_ms);
-    field("loss", &RunTiming::loss);
-    field("page_faults", &RunTiming::page_faults);
-    field("data_ms", &RunTiming::data_ms, None::absent);
-    field("skipped_steps", &RunTiming::skipped_steps, None::absent);
-    field("window_ms", &RunTiming::window_ms);
-    field("device_ms", &RunTiming::device_ms);
-    field("processor_lost", &RunTiming::processor_lost, None::absent);
-    field("allocator", &RunTiming::allocator, None::absent);
-  }
+  LADDER_FIELDS(RunTiming, (warmup_steps, from_0), (step_ms, {.least = 1e-6, .most = 1e12, .items = 1}),
+                (loss, {.least = -1e100, .most = 1e100}), (page_faults, from_0),
+                (data_ms, {.none = None::absent, .above = 0, .most = 1e12}), (skipped_steps, from_0), window_ms,
+                device_ms, (processor_lost, {.least = 0, .most = 1}), allocator)
 };
 
 // Of the timed steps.
@@ -110,17 +87,8 @@ struct RunSummary {
   double median_ms = 0, q1_ms = 0, q3_ms = 0, min_ms = 0, max_ms = 0;
   int64_t n = 0;
   double tokens_per_s = 0;
-  files::Json others = files::Json::object();
 
-  static void fields(auto&& field) {
-    field("median_ms", &RunSummary::median_ms);
-    field("q1_ms", &RunSummary::q1_ms);
-    field("q3_ms", &RunSummary::q3_ms);
-    field("min_ms", &RunSummary::min_ms);
-    field("max_ms", &RunSummary::max_ms);
-    field("n", &RunSummary::n);
-    field("tokens_per_s", &RunSummary::tokens_per_s);
-  }
+  LADDER_FIELDS(RunSummary, median_ms, q1_ms, q3_ms, min_ms, max_ms, (n, from_1), tokens_per_s)
 };
 
 // What the run's data cost beside time. "read": by calls of the process, of any file; none: the kernel does not say.
@@ -134,28 +102,15 @@ struct DataUse {
   std::optional<int64_t> cached_before, cached_after;  // bytes of the file in the page cache around all steps
   bool cold = false;                                   // the file was taken out of it first, as far as that went
 
-  static void fields(auto&& field) {
-    field("file", &DataUse::file);
-    field("file_bytes", &DataUse::file_bytes);
-    field("bytes_read", &DataUse::bytes_read);
-    field("reads", &DataUse::reads);
-    field("storage_bytes", &DataUse::storage_bytes);
-    field("major_faults", &DataUse::major_faults);
-    field("resident_bytes", &DataUse::resident_bytes);
-    field("cached_before", &DataUse::cached_before);
-    field("cached_after", &DataUse::cached_after);
-    field("cold", &DataUse::cold, None::default_absent);
-  }
+  LADDER_FIELDS(DataUse, file, (file_bytes, from_0), bytes_read, reads, storage_bytes, (major_faults, from_0),
+                resident_bytes, (cached_before, from_0), (cached_after, from_0), (cold, absent))
 };
 
 // The least that a step of the recipe takes, counted from shapes (ablations/techniques/costs.h).
 struct LeastWork {
   double flops = 0, bytes = 0;
 
-  static void fields(auto&& field) {
-    field("flops", &LeastWork::flops);
-    field("bytes", &LeastWork::bytes);
-  }
+  LADDER_FIELDS(LeastWork, (flops, {.least = 0, .most = 1e30}), (bytes, {.least = 0, .most = 1e30}))
 };
 
 // What ranks lose because they wait for each other and share a machine. Their times are rank 0's.
@@ -165,26 +120,17 @@ struct Scaling {
   double alone_ms = 0;    // median step of rank 0 alone, which reduces nothing, while the others wait
   double efficiency = 0;  // alone_ms over the median step of all: 1 were N times the tokens/s of one rank
 
-  static void fields(auto&& field) {
-    field("bytes_per_step", &Scaling::bytes_per_step);
-    field("alone_ms", &Scaling::alone_ms);
-    field("efficiency", &Scaling::efficiency);
-  }
+  LADDER_FIELDS(Scaling, (bytes_per_step, from_0), (alone_ms, from_0), (efficiency, from_0))
 };
 
 // A step's parts, as far as they were counted.
 struct RunMemory : PeakMemory {
   std::optional<int64_t> weights_bytes, gradients_bytes, optimizer_bytes, weight_copies_bytes, activations_bytes;
-  files::Json others = files::Json::object();
 
-  static void fields(auto&& field) {
-    PeakMemory::fields(field);
-    field("weights_bytes", &RunMemory::weights_bytes, None::absent);
-    field("gradients_bytes", &RunMemory::gradients_bytes, None::absent);
-    field("optimizer_bytes", &RunMemory::optimizer_bytes, None::absent);
-    field("weight_copies_bytes", &RunMemory::weight_copies_bytes, None::absent);
-    field("activations_bytes", &RunMemory::activations_bytes, None::absent);
-  }
+  LADDER_MORE_FIELDS(PeakMemory, RunMemory, (weights_bytes, {.none = None::absent, .least = 0}),
+                     (gradients_bytes, {.none = None::absent, .least = 0}),
+                     (optimizer_bytes, {.none = None::absent, .least = 0}),
+                     (weight_copies_bytes, {.none = None::absent, .least = 0}), (activations_bytes, absent))
 };
 
 // A run that was made again: its losses against the record's.
@@ -197,18 +143,14 @@ struct Reproduction {
   // is not deterministic on a GPU. Empty: they must be identical.
   std::vector<std::string> excuses;
 
-  static void fields(auto&& field) {
-    field("identical", &Reproduction::identical);
-    field("largest_deviation", &Reproduction::largest_deviation);
-    field("largest_ulps", &Reproduction::largest_ulps, None::absent);
-    field("steps", &Reproduction::steps);
-    field("excuses", &Reproduction::excuses);
-  }
+  LADDER_FIELDS(Reproduction, identical, largest_deviation, (largest_ulps, absent), (steps, from_1), excuses)
 };
 
 // What every record says, of a run that failed, too.
 struct RunEnd {
   static constexpr auto kind = "record";
+  static constexpr auto about =
+      "One process, one recipe, every step's time and loss, and what proves the recipe was on";
 
   std::string id, started;  // UTC, ISO 8601
   double duration_s = 0;
@@ -216,30 +158,28 @@ struct RunEnd {
   std::optional<Failure> failure;      // of a run that failed
   std::optional<BootTime> since_boot;  // absent where no study made the run, as the plan is
   std::optional<PlanIdentity> plan;
-  files::Json others = files::Json::object();
 
   [[nodiscard]] bool is_ok() const { return status == RunStatus::ok; }
+  [[nodiscard]] bool is_short() const { return !is_ok(); }
 
-  static void fields(auto&& field) {
-    field("id", &RunEnd::id);
-    field("started", &RunEnd::started);
-    field("duration_s", &RunEnd::duration_s);
-    field("status", &RunEnd::status);
-    field("failure", &RunEnd::failure, None::absent);
-    field("since_boot", &RunEnd::since_boot, None::absent);
-    field("plan", &RunEnd::plan, None::absent);
-  }
+  // Throws std::invalid_argument for a run that was not made, and a failed one without a failure.
+  void check(const std::string& where) const;
+
+  LADDER_FIELDS(RunEnd, (id, {.most = 120}), started, (duration_s, {.least = 0, .most = 1e12}), status,
+                (failure, absent), (since_boot, absent), (plan, absent))
 };
 
 // Of a run that failed, all but its end has no meaning and is not written.
 struct Record : RunEnd {
-  files::Json recipe;  // as it was written: an older one has fewer fields than model::Recipe
+  using Short = RunEnd;
+
+  files::Json recipe;
   std::vector<std::string> optimizations;
   Workload workload;
   RunTiming timing;
   RunSummary summary;
   RunMemory memory;
-  std::optional<LeastWork> least_work;  // absent in older records and in a peer's
+  std::optional<LeastWork> least_work;  // none: a peer's, or not counted
   std::optional<DataUse> data;          // likewise
   std::optional<Scaling> scaling;       // of data parallel ranks only
   files::Json observations;             // Observations; a peer's are of its own form
@@ -253,38 +193,19 @@ struct Record : RunEnd {
   [[nodiscard]] bool is_of_peer() const;
   [[nodiscard]] std::optional<double> compile_seconds() const;  // of a peer that compiles its model
   [[nodiscard]] bool is_on_gpu() const;
-  // The recipe with the plain values of what it does not say. Throws std::invalid_argument for one that this program
-  // does not know; `where` begins the message.
+  // Throws std::invalid_argument for a recipe that this program does not know; `where` begins the message.
   [[nodiscard]] model::Recipe known_recipe(const std::string& where) const;
   // Something on the machine disturbed a run that ended well.
   [[nodiscard]] bool is_disturbed() const { return is_ok() && flags && !flags->empty(); }
 
-  static void fields(auto&& field) {
-    RunEnd::fields(field);
-    field("recipe", &Record::recipe, None::defaulted);
-    field("optimizations", &Record::optimizations, None::defaulted);
-    field("workload", &Record::workload, None::defaulted);
-    field("timing", &Record::timing, None::defaulted);
-    field("summary", &Record::summary, None::defaulted);
-    field("memory", &Record::memory, None::defaulted);
-    field("least_work", &Record::least_work, None::absent);
-    field("data", &Record::data, None::absent);
-    field("scaling", &Record::scaling, None::absent);
-    field("observations", &Record::observations, None::defaulted);
-    field("proofs", &Record::proofs, None::defaulted);
-    field("environment", &Record::environment, None::defaulted);
-    field("flags", &Record::flags, None::absent);
-    field("monitor", &Record::monitor, None::absent);
-    field("reproduction", &Record::reproduction, None::absent);
-  }
+  LADDER_MORE_FIELDS(RunEnd, Record, recipe, optimizations, workload, timing, summary, memory, (least_work, absent),
+                     (data, absent), (scaling, absent), observations, proofs, environment, (flags, absent),
+                     (monitor, absent), (reproduction, absent))
 };
 
-files::Json json_of(const Record& record);
-
-// "cuda", whatever else a recipe says that may be an older one.
+// "cuda", whatever else a recipe says.
 bool is_of_gpu(const files::Json& recipe);
 
-// Compiled once, in the source beside this.
-extern template Record value_from(const files::Json&, const std::string&);
+LADDER_COMPILED_ONCE(Record)
 
 }  // namespace ablations

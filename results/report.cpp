@@ -1,10 +1,31 @@
 #include "results/report.h"
 
+#include "files/printable.h"
+
 #include <fmt/format.h>
 
+#include <set>
 #include <stdexcept>
 
 namespace ablations {
+
+void MicroResults::check(const std::string& where) const {
+  static const std::set<std::string> units{"ns", "us", "ms", "s"};
+  for (size_t i = 0; i < benchmarks.size(); ++i) {
+    for (const auto& [key, value] : benchmarks[i].items()) {
+      const bool is_text = key == "name" || key == "time_unit";
+      if (is_text ? value.is_string() : value.is_number()) continue;
+      throw std::invalid_argument(fmt::format("{}[benchmarks][{}][{}]: must be a {}", where, i, files::printable(key),
+                                              is_text ? "text" : "number"));
+    }
+    const files::Json& unit = files::field_or_null(benchmarks[i], "time_unit");
+    if (!benchmarks[i].contains("name") || !benchmarks[i].contains("real_time") || !unit.is_string() ||
+        !units.contains(unit)) {
+      throw std::invalid_argument(fmt::format(
+          "{}[benchmarks][{}]: needs \"name\", \"real_time\" and a \"time_unit\" of ns, us, ms or s", where, i));
+    }
+  }
+}
 
 void Report::check(const std::string& where) const {
   for (size_t i = 0; i < studies.size(); ++i) {
@@ -27,11 +48,6 @@ void Report::check(const std::string& where) const {
       check_rung("losses", "guarded_by", losses.guarded_by);
     }
   }
-  files::check_schema({{"kind", "published"}, {"schema_version", 1}, {"entries", published}}, "published",
-                      where + ": field [published]");
 }
-
-template files::Json json_of(const Report&);
-template Report value_from(const files::Json&, const std::string&);
 
 }  // namespace ablations

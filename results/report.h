@@ -33,23 +33,9 @@ struct ReportedRun {
   std::optional<MonitorSummary> conditions;  // the record's monitor; none: nobody looked
   std::optional<double> compile_s;           // of a peer that compiles its model
 
-  static void fields(auto&& field) {
-    field("id", &ReportedRun::id);
-    field("rung", &ReportedRun::rung);
-    field("repeat", &ReportedRun::repeat);
-    field("position", &ReportedRun::position);
-    field("status", &ReportedRun::status);
-    field("started", &ReportedRun::started);
-    field("warmup_steps", &ReportedRun::warmup_steps);
-    field("step_ms", &ReportedRun::step_ms);
-    field("data_ms", &ReportedRun::data_ms, None::default_absent);
-    field("loss", &ReportedRun::loss);
-    field("flags", &ReportedRun::flags);
-    field("first_flags", &ReportedRun::first_flags, None::absent);
-    field("processor_lost", &ReportedRun::processor_lost);
-    field("conditions", &ReportedRun::conditions);
-    field("compile_s", &ReportedRun::compile_s, None::absent);
-  }
+  LADDER_FIELDS(ReportedRun, id, rung, (repeat, from_0), (position, from_0), status, started, (warmup_steps, from_0),
+                (step_ms, {.least = 1e-6, .most = 1e12}), (data_ms, absent), loss, flags, (first_flags, absent),
+                processor_lost, conditions, (compile_s, {.none = None::absent, .least = 0}))
 };
 
 // A guarded rung's losses beside those that they have to follow, step by step; none: not finite.
@@ -58,31 +44,90 @@ struct RungLosses {
   int64_t repeat = 0;
   std::vector<std::optional<double>> loss, reference, lo, hi, deviation;
 
-  static void fields(auto&& field) {
-    field("rung", &RungLosses::rung);
-    field("guarded_by", &RungLosses::guarded_by);
-    field("repeat", &RungLosses::repeat);
-    field("loss", &RungLosses::loss);
-    field("reference", &RungLosses::reference);
-    field("lo", &RungLosses::lo);
-    field("hi", &RungLosses::hi);
-    field("deviation", &RungLosses::deviation);
-  }
+  LADDER_FIELDS(RungLosses, rung, guarded_by, (repeat, from_0), (loss, {.least = -1e101, .most = 1e101}),
+                (reference, {.least = -1e101, .most = 1e101}), (lo, {.least = -1e101, .most = 1e101}),
+                (hi, {.least = -1e101, .most = 1e101}), (deviation, {.least = -1e101, .most = 1e101}))
+};
+
+// What one rung does less than another; below 0: more.
+struct SavedWork {
+  double flops = 0, bytes = 0;
+
+  LADDER_FIELDS(SavedWork, flops, bytes)
 };
 
 // What the least work of a rung's step lets one expect of it (report/predictions.h).
 struct Prediction {
   size_t rung = 0;
   LeastWork work;
-  std::optional<LeastWork> saved;  // of the rung above it less its own
+  std::optional<SavedWork> saved;  // of the rung above it less its own
   std::optional<double> ratio;     // of the least times of the two; above 1: it is faster
 
-  static void fields(auto&& field) {
-    field("rung", &Prediction::rung);
-    field("work", &Prediction::work);
-    field("saved", &Prediction::saved);
-    field("ratio", &Prediction::ratio);
-  }
+  LADDER_FIELDS(Prediction, rung, work, saved, (ratio, from_0))
+};
+
+// Whether a study confirms what others claim of an optimization.
+enum class Standing { measured, not_measured, contradicted };
+template <>
+struct Names<Standing> {
+  static constexpr std::array list{"measured", "not measured", "contradicted"};
+};
+
+struct ClaimText {
+  std::string claim, source;
+  Standing standing = Standing::not_measured;
+  std::string words;  // with `code`
+
+  LADDER_FIELDS(ClaimText, claim, source, standing, words)
+};
+
+// What there is to tell of an optimization: paragraphs, with `code`, and blocks of lines that begin with four spaces.
+struct TechniqueText {
+  std::string mechanism, faster, costs, no_help;
+  std::string pytorch;  // lines of code
+  std::string proven;
+  std::vector<ClaimText> claims;
+
+  LADDER_FIELDS(TechniqueText, mechanism, faster, costs, no_help, pytorch, proven, claims)
+};
+
+// What Google Benchmark measured of single operations.
+struct MicroResults {
+  files::Json context;                  // without the machine's name and paths
+  std::vector<files::Json> benchmarks;  // "name", "real_time", "time_unit" and counters, which are numbers
+
+  // Throws std::invalid_argument for a benchmark without these, or with others.
+  void check(const std::string& where) const;
+
+  LADDER_FIELDS(MicroResults, context, benchmarks)
+};
+
+// What others have published, of one rung of theirs.
+struct PublishedFigure {
+  std::string source;
+  std::optional<std::string> url;  // none: not verified
+  std::string gpu;
+  std::string stack;  // as the source says: "PyTorch, + TF32"
+  std::optional<std::string>
+      rung;  // our optimization that it is the last addition of; "start": without; none: none of ours
+  std::string model;
+  std::optional<int64_t> B, T;  // on one GPU; none: not said
+  std::optional<double> ms_per_step;
+  std::optional<int64_t> tokens_per_step;  // on all GPUs, for which ms_per_step is the time
+  std::optional<double> tokens_per_s;      // of one GPU
+
+  LADDER_FIELDS(PublishedFigure, source, url, gpu, stack, rung, model, (B, from_1), (T, from_1),
+                (ms_per_step, positive), (tokens_per_step, from_1), (tokens_per_s, positive))
+};
+
+// results/published.json
+struct Published {
+  static constexpr auto kind = "published";
+  static constexpr auto about = "Figures that others have published, to be shown beside a study's";
+
+  std::vector<PublishedFigure> entries;
+
+  LADDER_FIELDS(Published, entries)
 };
 
 struct ReportedStudy {
@@ -90,25 +135,18 @@ struct ReportedStudy {
   Study study;
   std::vector<ReportedRun> runs;  // in the order in which they were made
   std::vector<RungLosses> losses;
-  std::optional<std::map<std::string, files::Json>> techniques;  // by optimization; absent in older reports
-  std::vector<size_t> noise;                                     // those of the report's that say something of it
-  std::vector<Prediction> predictions;                           // of rungs whose least work is known
-  std::optional<StudySaid> said;                                 // absent in older reports
+  std::map<std::string, TechniqueText> techniques;  // by optimization
+  std::vector<size_t> noise;                        // those of the report's that say something of it
+  std::vector<Prediction> predictions;              // of rungs whose least work is known
+  StudySaid said;
 
-  static void fields(auto&& field) {
-    field("source", &ReportedStudy::source);
-    field("study", &ReportedStudy::study);
-    field("runs", &ReportedStudy::runs);
-    field("losses", &ReportedStudy::losses);
-    field("techniques", &ReportedStudy::techniques, None::absent);
-    field("noise", &ReportedStudy::noise);
-    field("predictions", &ReportedStudy::predictions, None::default_absent);
-    field("said", &ReportedStudy::said, None::absent);
-  }
+  LADDER_FIELDS(ReportedStudy, source, study, runs, losses, techniques, noise, (predictions, absent), said)
 };
 
 struct Report {
   static constexpr auto kind = "report";
+  static constexpr auto about =
+      "What the pages, the charts and the exports of one study, or of two beside each other, are made from";
 
   std::vector<ReportedStudy> studies;    // one or two
   std::optional<Comparison> comparison;  // of two
@@ -116,31 +154,19 @@ struct Report {
   std::vector<History> histories;
   std::vector<Noise> noise;
   std::vector<TraceDocument> traces;
-  std::vector<files::Json> micro;      // what Google Benchmark measured of single operations
-  std::vector<files::Json> published;  // entries of results/published.json
-  std::vector<std::string> notes;      // what was left out, and why
-  std::optional<Said> said;            // of two studies beside each other
+  std::vector<MicroResults> micro;
+  std::vector<PublishedFigure> published;
+  std::vector<std::string> notes;  // what was left out, and why
+  std::optional<Said> said;        // of two studies beside each other
 
   // What a schema cannot say: throws std::invalid_argument where it refers to what it does not have; `where` begins the
   // message.
   void check(const std::string& where) const;
 
-  static void fields(auto&& field) {
-    field("studies", &Report::studies);
-    field("comparison", &Report::comparison);
-    field("gates", &Report::gates);
-    field("histories", &Report::histories);
-    field("noise", &Report::noise);
-    field("traces", &Report::traces);
-    field("micro", &Report::micro);
-    field("published", &Report::published);
-    field("notes", &Report::notes);
-    field("said", &Report::said, None::absent);
-  }
+  LADDER_FIELDS(Report, (studies, {.items = 1, .most_items = 2}), comparison, gates, histories, noise, traces, micro,
+                published, notes, (said, absent))
 };
 
-// Compiled once, in the source beside this.
-extern template files::Json json_of(const Report&);
-extern template Report value_from(const files::Json&, const std::string&);
+LADDER_COMPILED_ONCE(Report)
 
 }  // namespace ablations

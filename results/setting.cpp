@@ -14,8 +14,8 @@ std::optional<std::string> text_of(const std::optional<T>& value) {
   return value ? text_of(*value) : std::nullopt;
 }
 
-// Whether an older file, which lacks this field, may mean `value`.
-bool may_be_left_out(const std::string& name, const std::optional<std::string>& value) {
+// Whether a side that does not say it may mean `value`.
+bool may_be_unknown(const std::string& name, const std::optional<std::string>& value) {
   return name == "cores" || name == "cpu_capability" || (name == "kernel_switches" && value == "none");
 }
 
@@ -23,12 +23,12 @@ bool may_be_left_out(const std::string& name, const std::optional<std::string>& 
 
 Facts Setting::facts() const {
   Facts facts;
-  fields([&](const char* name, auto member, None /*none*/ = None::null) { facts[name] = text_of(this->*member); });
+  fields([&](const char* name, auto member, const Rules& /*rules*/) { facts[name] = text_of(this->*member); });
   return facts;
 }
 
 void Setting::fill_from(const Setting& other) {
-  fields([&](const char* /*name*/, auto member, None /*none*/ = None::null) {
+  fields([&](const char* /*name*/, auto member, const Rules& /*rules*/) {
     if (!text_of(this->*member)) this->*member = other.*member;
   });
 }
@@ -61,7 +61,7 @@ std::vector<std::string> differences(const Facts& facts, const Facts& others) {
   std::vector<std::string> lines;
   for (const auto& [name, ignored] : all) {
     const auto here = fact(facts, name), there = fact(others, name);
-    const bool unknown = (!here && may_be_left_out(name, there)) || (!there && may_be_left_out(name, here));
+    const bool unknown = (!here && may_be_unknown(name, there)) || (!there && may_be_unknown(name, here));
     if (here != there && !unknown) {
       const char* const unsaid = name == "page_cache" ? "as it was" : "not known";
       lines.push_back(fmt::format("{}: {} against {}", name, here.value_or(unsaid), there.value_or(unsaid)));
@@ -73,8 +73,5 @@ std::vector<std::string> differences(const Facts& facts, const Facts& others) {
 std::vector<std::string> differences(const Setting& setting, const Setting& other) {
   return differences(setting.facts(), other.facts());
 }
-
-template files::Json json_of(const Setting&);
-template Setting value_from(const files::Json&, const std::string&);
 
 }  // namespace ablations

@@ -16,8 +16,8 @@ namespace ablations {
 using Facts = std::map<std::string, std::optional<std::string>>;
 
 struct Setting {
-  // A field that not every setting has: it belongs to the other kind of device, or older files lack it. A value of
-  // none: the source does not say.
+  // A field that not every setting has, as it belongs to the other kind of device. A value of none: the source does not
+  // say.
   template <class T>
   using Maybe = std::optional<std::optional<T>>;
 
@@ -40,33 +40,16 @@ struct Setting {
   // Copies missing facts from the other one.
   void fill_from(const Setting& other);
 
-  static void fields(auto&& field) {
-    field("model", &Setting::model);
-    field("batch", &Setting::batch);
-    field("context", &Setting::context);
-    field("accumulation", &Setting::accumulation);
-    field("positions", &Setting::positions);
-    field("dtype", &Setting::dtype);
-    field("torch", &Setting::torch);
-    field("device", &Setting::device);
-    field("threads", &Setting::threads, None::absent);
-    field("cores", &Setting::cores, None::absent);
-    field("cpu_capability", &Setting::cpu_capability, None::absent);
-    field("driver", &Setting::driver, None::absent);
-    field("driver_cuda", &Setting::driver_cuda, None::absent);
-    field("cuda", &Setting::cuda, None::absent);
-    field("kernel_switches", &Setting::kernel_switches, None::absent);
-    field("page_cache", &Setting::page_cache, None::absent);
-  }
+  LADDER_FIELDS(Setting, model, batch, context, accumulation, positions, dtype, torch, device, (threads, absent),
+                (cores, absent), (cpu_capability, absent), (driver, absent), (driver_cuda, absent), (cuda, absent),
+                (kernel_switches, absent), (page_cache, absent))
 };
 
 // One line for each fact that differs: "batch: 16 against 64". Empty: comparable. Cores, instructions and switches that
-// one side does not say, as in older files, are unknown there and not different, unless the other side has switches.
+// one side does not say are unknown there and not different, unless the other side has switches.
 std::vector<std::string> differences(const Facts& facts, const Facts& others);
 std::vector<std::string> differences(const Setting& setting, const Setting& other);
 
-// Compiled once, in the source beside this.
-extern template files::Json json_of(const Setting&);
-extern template Setting value_from(const files::Json&, const std::string&);
+LADDER_COMPILED_ONCE(Setting)
 
 }  // namespace ablations

@@ -19,7 +19,7 @@ void Study::check(const std::string& where) const {
     const std::string who = fmt::format("field [rungs][{}]", i);
     if (rung.index != i) refuse(fmt::format("{} has the index {}", who, static_cast<int64_t>(rung.index)));
     if (rung.ms_per_step && !rung.tokens_per_s) refuse(who + " has a time and no \"tokens_per_s\"");
-    if (rung.mfu && *rung.mfu && (*rung.mfu)->value && !((*rung.mfu)->peak_flops && (*rung.mfu)->peak_source)) {
+    if (rung.mfu && rung.mfu->value && !(rung.mfu->peak_flops && rung.mfu->peak_source)) {
       refuse(who + " has an MFU without its peak");
     }
     if (swept && !rung.workload) refuse(who + " of a sweep has no \"workload\"");
@@ -99,10 +99,5 @@ int64_t swept_size(Swept swept, const StudyRung& rung) {
   }
   return rung.workload->accumulation;
 }
-
-template files::Json json_of(const Study&);
-template Study value_from(const files::Json&, const std::string&);
-template files::Json json_of(const StudyRung&);
-template StudyRung value_from(const files::Json&, const std::string&);
 
 }  // namespace ablations

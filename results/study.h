@@ -37,10 +37,7 @@ struct Names<Method> {
 struct Median : Bounds {
   double median = 0;
 
-  static void fields(auto&& field) {
-    Bounds::fields(field);
-    field("median", &Median::median);
-  }
+  LADDER_MORE_FIELDS(Bounds, Median, median)
 };
 
 // Of runs' median steps, in ms; the rest is of all their timed steps.
@@ -48,14 +45,7 @@ struct RungTimes : Median {
   double q1 = 0, q3 = 0, min = 0, max = 0;
   size_t n = 0;
 
-  static void fields(auto&& field) {
-    Median::fields(field);
-    field("q1", &RungTimes::q1);
-    field("q3", &RungTimes::q3);
-    field("min", &RungTimes::min);
-    field("max", &RungTimes::max);
-    field("n", &RungTimes::n);
-  }
+  LADDER_MORE_FIELDS(Median, RungTimes, q1, q3, min, max, n)
 };
 
 // Time before / time after, paired by repeat: above 1 is faster.
@@ -66,11 +56,7 @@ struct Ratio : Bounds {
   [[nodiscard]] bool is_faster() const { return lo && *lo > 1; }  // and the runs say so
   [[nodiscard]] bool is_slower() const { return hi && *hi < 1; }
 
-  static void fields(auto&& field) {
-    Bounds::fields(field);
-    field("ratio", &Ratio::ratio);
-    field("pairs", &Ratio::pairs);
-  }
+  LADDER_MORE_FIELDS(Bounds, Ratio, ratio, pairs)
 };
 
 // The same work in another program, whose own figures are at `rung`.
@@ -80,13 +66,7 @@ struct PeerRatio : Bounds {
   std::optional<double> ratio;  // its time / ours
   std::optional<int64_t> pairs;
 
-  static void fields(auto&& field) {
-    Bounds::fields(field);
-    field("peer", &PeerRatio::peer);
-    field("rung", &PeerRatio::rung);
-    field("ratio", &PeerRatio::ratio);
-    field("pairs", &PeerRatio::pairs, None::absent);
-  }
+  LADDER_MORE_FIELDS(Bounds, PeerRatio, peer, rung, ratio, (pairs, absent))
 };
 
 // What an optimization is worth: above 1, it makes a step shorter.
@@ -97,33 +77,20 @@ struct Worth : Bounds {
   int64_t repeats = 0;
   std::string reason;
 
-  static void fields(auto&& field) {
-    Bounds::fields(field);
-    field("optimization", &Worth::optimization);
-    field("title", &Worth::title);
-    field("method", &Worth::method);
-    field("ratio", &Worth::ratio);
-    field("repeats", &Worth::repeats);
-    field("reason", &Worth::reason);
-  }
+  LADDER_MORE_FIELDS(Bounds, Worth, optimization, title, method, ratio, repeats, reason)
 };
 
 // A rung's step.
 struct StepSize : Shape {
   int64_t tokens_per_step = 0;
 
-  static void fields(auto&& field) {
-    field("batch", &StepSize::B);
-    field("context", &StepSize::T);
-    field("accumulation", &StepSize::accumulation);
-    field("tokens_per_step", &StepSize::tokens_per_step);
-  }
+  LADDER_FIELDS(StepSize, (B, {.name = "batch"}), (T, {.name = "context"}), accumulation, tokens_per_step)
 };
 
 // The verdict of study/guard.h.
 struct RungGuard {
   bool passed = false;
-  std::optional<std::optional<double>> deviation;  // no value: a loss is not finite. absent: an older program's verdict
+  std::optional<double> deviation;  // nats: median over the first 16 steps, with its sign; none: a loss is not finite
   std::optional<double> max_deviation;
   double tolerance = 0, known_offset = 0;
   int64_t steps = 0;
@@ -131,17 +98,8 @@ struct RungGuard {
   size_t guarded_by = 0;
   int64_t repeat = 0;
 
-  static void fields(auto&& field) {
-    field("passed", &RungGuard::passed);
-    field("deviation", &RungGuard::deviation, None::absent);
-    field("max_deviation", &RungGuard::max_deviation);
-    field("tolerance", &RungGuard::tolerance);
-    field("known_offset", &RungGuard::known_offset);
-    field("steps", &RungGuard::steps);
-    field("message", &RungGuard::message);
-    field("guarded_by", &RungGuard::guarded_by);
-    field("repeat", &RungGuard::repeat);
-  }
+  LADDER_FIELDS(RungGuard, passed, deviation, max_deviation, tolerance, known_offset, steps, message, guarded_by,
+                (repeat, from_0))
 };
 
 // What a rung's batches cost, where a study is about them: where its rungs differ in how batches come to be.
@@ -155,18 +113,8 @@ struct RungBatches {
   std::optional<int64_t> cached_before, cached_after;  // bytes of it in the page cache around the first run's steps
   bool cold = false;                                   // it was to be taken out of the page cache before each run
 
-  static void fields(auto&& field) {
-    field("ms", &RungBatches::ms);
-    field("share", &RungBatches::share);
-    field("bytes_read", &RungBatches::bytes_read);
-    field("storage_bytes", &RungBatches::storage_bytes);
-    field("major_faults", &RungBatches::major_faults);
-    field("resident_bytes", &RungBatches::resident_bytes);
-    field("file_bytes", &RungBatches::file_bytes);
-    field("cached_before", &RungBatches::cached_before);
-    field("cached_after", &RungBatches::cached_after);
-    field("cold", &RungBatches::cold, None::default_absent);
-  }
+  LADDER_FIELDS(RungBatches, ms, share, bytes_read, storage_bytes, major_faults, resident_bytes, file_bytes,
+                cached_before, cached_after, (cold, absent))
 };
 
 // What a GPU's SM clock was in a rung's runs.
@@ -176,11 +124,7 @@ struct RungClock {
 
   [[nodiscard]] bool is_power_limited() const { return at_power_limit >= 0.5; }
 
-  static void fields(auto&& field) {
-    field("sm_mhz", &RungClock::sm_mhz);
-    field("highest_mhz", &RungClock::highest_mhz);
-    field("at_power_limit", &RungClock::at_power_limit);
-  }
+  LADDER_FIELDS(RungClock, sm_mhz, highest_mhz, (at_power_limit, {.least = 0, .most = 1}))
 };
 
 struct StudyRung {
@@ -192,7 +136,7 @@ struct StudyRung {
   RungStatus status = RungStatus::measured;
   std::string reason;
   std::optional<bool> out_of_memory;
-  files::Json recipe, recipe_diff;  // an older recipe has fewer fields than model::Recipe
+  files::Json recipe, recipe_diff;
   std::optional<StepSize> workload;
   size_t runs_ok = 0;
   std::optional<RungTimes> ms_per_step;
@@ -205,7 +149,7 @@ struct StudyRung {
   std::optional<int64_t> skipped_steps;
   std::optional<double> page_faults_per_step, joules_per_token;
   std::optional<RungClock> clock;
-  std::optional<std::optional<Mfu>> mfu;          // no value: it has no time. absent: an older study's
+  std::optional<Mfu> mfu;                         // none: it has no time
   std::optional<std::vector<std::string>> flags;  // what disturbed its runs
   std::optional<RungGuard> guard;
   std::vector<Proof> proofs;
@@ -215,42 +159,12 @@ struct StudyRung {
 
   [[nodiscard]] bool is_measured() const { return status == RungStatus::measured; }
 
-  static void fields(auto&& field) {
-    field("index", &StudyRung::index);
-    field("optimization", &StudyRung::optimization);
-    field("title", &StudyRung::title);
-    field("label", &StudyRung::label);
-    field("summary", &StudyRung::summary);
-    field("peer", &StudyRung::peer, None::absent);
-    field("against", &StudyRung::against, None::absent);
-    field("status", &StudyRung::status);
-    field("reason", &StudyRung::reason);
-    field("out_of_memory", &StudyRung::out_of_memory, None::absent);
-    field("recipe", &StudyRung::recipe);
-    field("recipe_diff", &StudyRung::recipe_diff);
-    field("workload", &StudyRung::workload, None::absent);
-    field("runs_ok", &StudyRung::runs_ok);
-    field("ms_per_step", &StudyRung::ms_per_step);
-    field("tokens_per_s", &StudyRung::tokens_per_s);
-    field("speedup_first", &StudyRung::speedup_first);
-    field("speedup_previous", &StudyRung::speedup_against);
-    field("peak_memory_bytes", &StudyRung::peak_memory_bytes);
-    field("memory", &StudyRung::memory, None::absent);
-    field("least_work", &StudyRung::least_work, None::absent);
-    field("batches", &StudyRung::batches, None::absent);
-    field("skipped_steps", &StudyRung::skipped_steps, None::absent);
-    field("page_faults_per_step", &StudyRung::page_faults_per_step);
-    field("joules_per_token", &StudyRung::joules_per_token, None::absent);
-    field("clock", &StudyRung::clock, None::absent);
-    field("mfu", &StudyRung::mfu, None::absent);
-    field("flags", &StudyRung::flags, None::absent);
-    field("guard", &StudyRung::guard);
-    field("proofs", &StudyRung::proofs);
-    field("peers", &StudyRung::peers, None::absent);
-    field("profile", &StudyRung::profile, None::absent);
-    field("explanation", &StudyRung::explanation, None::absent);
-    field("changed", &StudyRung::changed, None::absent);
-  }
+  LADDER_FIELDS(StudyRung, index, optimization, title, label, summary, (peer, absent), (against, absent), status,
+                reason, (out_of_memory, absent), recipe, recipe_diff, (workload, absent), runs_ok, ms_per_step,
+                tokens_per_s, speedup_first, (speedup_against, {.name = "speedup_previous"}), peak_memory_bytes,
+                (memory, absent), (least_work, absent), (batches, absent), (skipped_steps, absent),
+                page_faults_per_step, (joules_per_token, absent), (clock, absent), mfu, (flags, absent), guard, proofs,
+                (peers, absent), (profile, absent), (explanation, absent), (changed, absent))
 };
 
 struct StudyRun {
@@ -262,16 +176,7 @@ struct StudyRun {
   std::optional<double> median_ms;
   std::optional<std::string> record;  // path within the study's folder
 
-  static void fields(auto&& field) {
-    field("id", &StudyRun::id);
-    field("rung", &StudyRun::rung);
-    field("repeat", &StudyRun::repeat);
-    field("position", &StudyRun::position);
-    field("status", &StudyRun::status);
-    field("reason", &StudyRun::reason);
-    field("median_ms", &StudyRun::median_ms);
-    field("record", &StudyRun::record);
-  }
+  LADDER_FIELDS(StudyRun, id, rung, repeat, position, status, reason, median_ms, record)
 };
 
 struct Headline {
@@ -279,13 +184,7 @@ struct Headline {
   Ratio speedup;                           // of the last
   std::optional<size_t> fastest, planned;  // fastest: a study leads with it, where there is one
 
-  static void fields(auto&& field) {
-    field("first", &Headline::first);
-    field("last", &Headline::last);
-    field("speedup", &Headline::speedup);
-    field("fastest", &Headline::fastest, None::absent);
-    field("planned", &Headline::planned, None::absent);
-  }
+  LADDER_FIELDS(Headline, first, last, speedup, (fastest, absent), (planned, absent))
 };
 
 struct StudyPlan {
@@ -294,20 +193,12 @@ struct StudyPlan {
   uint64_t order_seed = 0;
   size_t runs_planned = 0;
   int64_t runs_ok = 0;
-  bool cold_cache = false;                    // --cold-cache; an older study does not say
-  std::optional<RepeatedText> repeated = {};  // likewise
+  bool cold_cache = false;  // --cold-cache
+  std::optional<RepeatedText> repeated = {};
 
-  static void fields(auto&& field) {
-    field("repeats", &StudyPlan::repeats);
-    field("warmup_steps", &StudyPlan::warmup_steps);
-    field("timed_steps", &StudyPlan::timed_steps);
-    field("least_window_s", &StudyPlan::least_window_s, None::default_absent);
-    field("order_seed", &StudyPlan::order_seed);
-    field("runs_planned", &StudyPlan::runs_planned);
-    field("runs_ok", &StudyPlan::runs_ok);
-    field("cold_cache", &StudyPlan::cold_cache, None::default_absent);
-    field("repeated", &StudyPlan::repeated, None::absent);
-  }
+  LADDER_FIELDS(StudyPlan, (repeats, from_1), (warmup_steps, from_0), (timed_steps, from_1),
+                (least_window_s, {.none = None::absent, .above = 0}), order_seed, runs_planned, runs_ok,
+                (cold_cache, absent), (repeated, absent))
 };
 
 // How its numbers were computed, in words.
@@ -316,16 +207,12 @@ struct Statistics {
   double confidence = harness::confidence;
   std::optional<std::string> attribution;  // where that is not computed as the rest is
 
-  static void fields(auto&& field) {
-    field("center", &Statistics::center);
-    field("interval", &Statistics::interval);
-    field("confidence", &Statistics::confidence);
-    field("attribution", &Statistics::attribution, None::absent);
-  }
+  LADDER_FIELDS(Statistics, center, interval, confidence, (attribution, absent))
 };
 
 struct Study {
   static constexpr auto kind = "study";
+  static constexpr auto about = "What was planned, what came of it, and every derived number";
 
   std::string id, created;
   std::optional<std::string> finished;
@@ -339,7 +226,7 @@ struct Study {
   Statistics statistics;
   std::optional<Headline> headline;
   std::vector<StudyRung> rungs;
-  std::optional<std::vector<Worth>> attribution;  // absent in older studies
+  std::vector<Worth> attribution;
   std::vector<StudyRun> runs;
   std::vector<std::string> warnings;
   Environment environment;
@@ -350,27 +237,9 @@ struct Study {
   // contradicts itself otherwise; `where` begins the message.
   void check(const std::string& where) const;
 
-  static void fields(auto&& field) {
-    field("id", &Study::id);
-    field("created", &Study::created);
-    field("finished", &Study::finished);
-    field("quick", &Study::quick, None::absent);
-    field("mode", &Study::mode);
-    field("swept", &Study::swept, None::absent);
-    field("ladder", &Study::ladder);
-    field("workload", &Study::workload);
-    field("plan", &Study::plan);
-    field("device", &Study::device);
-    field("statistics", &Study::statistics);
-    field("headline", &Study::headline);
-    field("rungs", &Study::rungs);
-    field("attribution", &Study::attribution, None::absent);
-    field("runs", &Study::runs);
-    field("warnings", &Study::warnings);
-    field("environment", &Study::environment);
-    field("hashes", &Study::hashes, None::absent);
-    field("sha256", &Study::sha256, None::absent);
-  }
+  LADDER_FIELDS(Study, id, created, finished, (quick, absent), mode, (swept, absent), ladder, workload, plan, device,
+                statistics, headline, rungs, attribution, runs, warnings, environment, (hashes, absent),
+                (sha256, absent))
 };
 
 // What to do about disturbed runs with these flags, before they are made anew: "stop the other work".
@@ -389,10 +258,7 @@ bool is_about_batches(const Study& study);
 // Of a rung of a sweep: the size that it varies.
 int64_t swept_size(Swept swept, const StudyRung& rung);
 
-// Compiled once, in the source beside this.
-extern template files::Json json_of(const Study&);
-extern template Study value_from(const files::Json&, const std::string&);
-extern template files::Json json_of(const StudyRung&);
-extern template StudyRung value_from(const files::Json&, const std::string&);
+LADDER_COMPILED_ONCE(Study)
+LADDER_COMPILED_ONCE(StudyRung)
 
 }  // namespace ablations

@@ -20,7 +20,4 @@ void TimeToLoss::check(const std::string& where) const {
   }
 }
 
-template files::Json json_of(const TimeToLoss&);
-template TimeToLoss value_from(const files::Json&, const std::string&);
-
 }  // namespace ablations

@@ -28,22 +28,15 @@ struct LossAt {
   double seconds = 0;  // of all steps so far, without validation
   double loss = 0;     // nats
 
-  static void fields(auto&& field) {
-    field("step", &LossAt::step);
-    field("tokens", &LossAt::tokens);
-    field("seconds", &LossAt::seconds);
-    field("loss", &LossAt::loss);
-  }
+  LADDER_FIELDS(LossAt, (step, {.least = 1, .most = 1000000}), (tokens, from_0), (seconds, {.above = 0, .most = 1e12}),
+                (loss, {.least = -1000000, .most = 1000000}))
 };
 
 // On the straight line between two validation losses.
 struct LossReached {
   double step = 0, seconds = 0;
 
-  static void fields(auto&& field) {
-    field("step", &LossReached::step);
-    field("seconds", &LossReached::seconds);
-  }
+  LADDER_FIELDS(LossReached, (step, from_0), (seconds, from_0))
 };
 
 // One training of a rung.
@@ -60,25 +53,15 @@ struct SeedTraining {
 
   [[nodiscard]] bool has_ended() const { return not_finite.empty() && failure.empty() && !curve.empty(); }
 
-  static void fields(auto&& field) {
-    field("rung", &SeedTraining::rung);
-    field("seed", &SeedTraining::seed);
-    field("curve", &SeedTraining::curve);
-    field("seconds", &SeedTraining::seconds);
-    field("not_finite", &SeedTraining::not_finite);
-    field("failure", &SeedTraining::failure);
-    field("reached", &SeedTraining::reached);
-  }
+  LADDER_FIELDS(SeedTraining, rung, seed, (curve, {.most_items = 10000}), (seconds, {.least = 0, .most = 1e12}),
+                not_finite, failure, reached)
 };
 
 // An average over seeds; no bounds with a single one.
 struct OverSeeds : Bounds {
   double mean = 0;
 
-  static void fields(auto&& field) {
-    field("mean", &OverSeeds::mean);
-    Bounds::fields(field);
-  }
+  LADDER_MORE_FIELDS(Bounds, OverSeeds, mean)
 };
 
 struct RungToLoss : Rung {
@@ -93,23 +76,14 @@ struct RungToLoss : Rung {
   bool counts = false;                      // the speedup does: the quality is the same
   std::string words;
 
-  static void fields(auto&& field) {
-    Rung::fields(field);
-    field("medians", &RungToLoss::medians);
-    field("ended", &RungToLoss::ended);
-    field("reached", &RungToLoss::reached);
-    field("loss", &RungToLoss::loss);
-    field("seconds", &RungToLoss::seconds);
-    field("difference", &RungToLoss::difference);
-    field("speedup", &RungToLoss::speedup);
-    field("quality", &RungToLoss::quality);
-    field("counts", &RungToLoss::counts);
-    field("words", &RungToLoss::words);
-  }
+  LADDER_MORE_FIELDS(Rung, RungToLoss, (medians, {.most_items = 10000}), (ended, from_0), (reached, from_0), loss,
+                     seconds, difference, speedup, quality, counts, words)
 };
 
 struct TimeToLoss {
   static constexpr auto kind = "to_loss";
+  static constexpr auto about =
+      "Rungs of a ladder, each trained with several seeds, until a validation loss is reached";
 
   NamedDevice device;
   NamedLadder ladder;
@@ -122,7 +96,7 @@ struct TimeToLoss {
 
   // What follows from them.
   size_t reference = 0;  // the rung that the others are compared with: the first that is trained
-  Said said;             // empty in older documents
+  Said said;
 
   // How many trainings there are in all.
   [[nodiscard]] int64_t planned() const;
@@ -130,22 +104,11 @@ struct TimeToLoss {
   // Throws std::invalid_argument for a training of no rung, and where no validation loss is taken.
   void check(const std::string& where) const;
 
-  static void fields(auto&& field) {
-    field("device", &TimeToLoss::device);
-    field("ladder", &TimeToLoss::ladder);
-    field("training", &TimeToLoss::training);
-    field("loss", &TimeToLoss::loss);
-    field("margin", &TimeToLoss::margin);
-    field("seeds", &TimeToLoss::seeds);
-    field("rungs", &TimeToLoss::rungs);
-    field("trainings", &TimeToLoss::trainings);
-    field("reference", &TimeToLoss::reference);
-    field("said", &TimeToLoss::said, None::defaulted);
-  }
+  LADDER_FIELDS(TimeToLoss, device, ladder, training, (loss, {.above = 0, .most = 1000000}),
+                (margin, {.above = 0, .most = 1000000}), (seeds, {.least = 1, .most = 100}),
+                (rungs, {.items = 1, .most_items = 200}), (trainings, {.most_items = 20000}), reference, said)
 };
 
-// Compiled once, in the source beside this.
-extern template files::Json json_of(const TimeToLoss&);
-extern template TimeToLoss value_from(const files::Json&, const std::string&);
+LADDER_COMPILED_ONCE(TimeToLoss)
 
 }  // namespace ablations

@@ -19,71 +19,46 @@ struct StepTime {
   double ms = 0, min_ms = 0, max_ms = 0;
   int64_t count = 0;
 
-  static void fields(auto&& field) {
-    field("ms", &StepTime::ms);
-    field("min_ms", &StepTime::min_ms);
-    field("max_ms", &StepTime::max_ms);
-    field("count", &StepTime::count);
-  }
+  LADDER_FIELDS(StepTime, (ms, {.least = 0, .most = 1e12}), (min_ms, {.least = 0, .most = 1e12}),
+                (max_ms, {.least = 0, .most = 1e12}), (count, {.least = 0, .most = 1e12}))
 };
 
 struct PhaseTime : StepTime {
   std::string phase;  // "" for what no phase asked for
 
-  static void fields(auto&& field) {
-    StepTime::fields(field);
-    field("phase", &PhaseTime::phase);
-  }
+  LADDER_MORE_FIELDS(StepTime, PhaseTime, phase)
 };
 
 struct PartTime : StepTime {
   std::string phase, part;  // "" for what no part asked for
 
-  static void fields(auto&& field) {
-    StepTime::fields(field);
-    field("phase", &PartTime::phase);
-    field("part", &PartTime::part);
-  }
+  LADDER_MORE_FIELDS(StepTime, PartTime, phase, part)
 };
 
 struct LayerTime : StepTime {
   int64_t layer = 0;
 
-  static void fields(auto&& field) {
-    StepTime::fields(field);
-    field("layer", &LayerTime::layer);
-  }
+  LADDER_MORE_FIELDS(StepTime, LayerTime, layer)
 };
 
 struct NameTime : StepTime {
   std::string name;  // of a kernel, a copy, or a CPU's operation
 
-  static void fields(auto&& field) {
-    StepTime::fields(field);
-    field("name", &NameTime::name);
-  }
+  LADDER_MORE_FIELDS(StepTime, NameTime, name)
 };
 
 struct TransferTime : StepTime {
   std::string kind;  // "host to device"
   int64_t bytes = 0;
 
-  static void fields(auto&& field) {
-    StepTime::fields(field);
-    field("kind", &TransferTime::kind);
-    field("bytes", &TransferTime::bytes);
-  }
+  LADDER_MORE_FIELDS(StepTime, TransferTime, kind, (bytes, from_0))
 };
 
 struct Gaps {
   int64_t count = 0;
   double ms = 0, largest_ms = 0;
 
-  static void fields(auto&& field) {
-    field("count", &Gaps::count);
-    field("ms", &Gaps::ms);
-    field("largest_ms", &Gaps::largest_ms);
-  }
+  LADDER_FIELDS(Gaps, count, ms, largest_ms)
 };
 
 struct TraceSummary {
@@ -105,34 +80,18 @@ struct TraceSummary {
 
   [[nodiscard]] bool on_gpu() const { return kernel_launches.has_value(); }
 
-  static void fields(auto&& field) {
-    field("steps", &TraceSummary::steps);
-    field("wall_ms", &TraceSummary::wall_ms);
-    field("traced_wall_ms", &TraceSummary::traced_wall_ms);
-    field("busy_ms", &TraceSummary::busy_ms);
-    field("least_busy_ms", &TraceSummary::least_busy_ms);
-    field("most_busy_ms", &TraceSummary::most_busy_ms);
-    field("busy_percent", &TraceSummary::busy_percent);
-    field("idle_ms", &TraceSummary::idle_ms);
-    field("gaps", &TraceSummary::gaps);
-    field("launch_bound_percent", &TraceSummary::launch_bound_percent);
-    field("operations", &TraceSummary::operations);
-    field("kernels", &TraceSummary::kernels);
-    field("copies", &TraceSummary::copies);
-    field("sets", &TraceSummary::sets);
-    field("kernel_launches", &TraceSummary::kernel_launches);
-    field("graph_launches", &TraceSummary::graph_launches);
-    field("unlabelled_ms", &TraceSummary::unlabelled_ms);
-    field("by_phase", &TraceSummary::by_phase);
-    field("by_part", &TraceSummary::by_part);
-    field("by_layer", &TraceSummary::by_layer);
-    field("by_name", &TraceSummary::by_name);
-    field("transfers", &TraceSummary::transfers);
-  }
+  LADDER_FIELDS(TraceSummary, (steps, from_1), (wall_ms, {.least = 0, .most = 1e12}),
+                (traced_wall_ms, {.least = 0, .most = 1e12}), (busy_ms, {.least = 0, .most = 1e12}),
+                (least_busy_ms, {.least = 0, .most = 1e12}), (most_busy_ms, {.least = 0, .most = 1e12}),
+                (busy_percent, {.least = 0, .most = 100}), (idle_ms, {.least = 0, .most = 1e12}), gaps,
+                launch_bound_percent, (operations, {.least = 0, .most = 1e12}), (kernels, {.least = 0, .most = 1e12}),
+                (copies, {.least = 0, .most = 1e12}), (sets, {.least = 0, .most = 1e12}), kernel_launches,
+                graph_launches, unlabelled_ms, by_phase, by_part, by_layer, by_name, transfers)
 };
 
 struct TraceDocument {
   static constexpr auto kind = "trace";
+  static constexpr auto about = "Where the time of the steps of one recipe went";
 
   std::string created, title;
   NamedDevice device;
@@ -144,18 +103,11 @@ struct TraceDocument {
   std::optional<Roofline> roofline;
   Environment environment;
 
-  static void fields(auto&& field) {
-    field("created", &TraceDocument::created);
-    field("title", &TraceDocument::title);
-    field("device", &TraceDocument::device);
-    field("recipe", &TraceDocument::recipe);
-    field("workload", &TraceDocument::workload);
-    field("memory", &TraceDocument::memory);
-    field("flags", &TraceDocument::flags, None::absent);
-    field("summary", &TraceDocument::summary);
-    field("roofline", &TraceDocument::roofline, None::absent);
-    field("environment", &TraceDocument::environment);
-  }
+  // Throws std::invalid_argument for launches on a CPU, and for a GPU without.
+  void check(const std::string& where) const;
+
+  LADDER_FIELDS(TraceDocument, created, title, device, recipe, workload, memory, (flags, absent), summary,
+                (roofline, absent), environment)
 };
 
 // A study's rung holds of its trace:
@@ -163,10 +115,7 @@ struct PhaseShare {
   std::string phase;
   double ms = 0;
 
-  static void fields(auto&& field) {
-    field("phase", &PhaseShare::phase);
-    field("ms", &PhaseShare::ms);
-  }
+  LADDER_FIELDS(PhaseShare, phase, ms)
 };
 
 // A step without tracing, divided as the traced one is.
@@ -176,30 +125,17 @@ struct DividedStep {
   std::optional<double> idle_ms;
   std::vector<PhaseShare> by_phase;
 
-  static void fields(auto&& field) {
-    field("ms", &DividedStep::ms);
-    field("traced_ms", &DividedStep::traced_ms);
-    field("idle_ms", &DividedStep::idle_ms);
-    field("by_phase", &DividedStep::by_phase);
-  }
+  LADDER_FIELDS(DividedStep, ms, traced_ms, idle_ms, by_phase)
 };
 
 struct RungProfile {
   std::optional<double> busy_percent, idle_ms, launch_bound_percent;
   std::vector<PhaseTime> by_phase;
-  std::optional<DividedStep> step;  // absent in older studies
+  DividedStep step;
 
-  static void fields(auto&& field) {
-    field("busy_percent", &RungProfile::busy_percent);
-    field("idle_ms", &RungProfile::idle_ms);
-    field("launch_bound_percent", &RungProfile::launch_bound_percent);
-    field("by_phase", &RungProfile::by_phase);
-    field("step", &RungProfile::step, None::absent);
-  }
+  LADDER_FIELDS(RungProfile, busy_percent, idle_ms, launch_bound_percent, by_phase, step)
 };
 
-// Compiled once, in the source beside this.
-extern template files::Json json_of(const TraceDocument&);
-extern template TraceDocument value_from(const files::Json&, const std::string&);
+LADDER_COMPILED_ONCE(TraceDocument)
 
 }  // namespace ablations

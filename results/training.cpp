@@ -23,13 +23,6 @@ std::vector<std::string> differences(const TrainingSettings& settings, const Tra
   return differences(facts_of(settings), facts_of(others));
 }
 
-template files::Json json_of(const Training&);
-template Training value_from(const files::Json&, const std::string&);
-template files::Json json_of(const TrainingStep&);
-template TrainingStep value_from(const files::Json&, const std::string&);
-template files::Json json_of(const Checkpoint&);
-template Checkpoint value_from(const files::Json&, const std::string&);
-
 std::string fault_of(const TrainingStep& step, const TrainingSettings& settings) {
   if (!step.loss) return fmt::format("the loss of step {}", step.step);
   const bool is_scaled = settings.recipe.autocast == model::Autocast::fp16;

@@ -16,12 +16,8 @@
 namespace ablations {
 
 struct TrainingSchedule : model::Schedule {
-  static void fields(auto&& field) {
-    field("max", &TrainingSchedule::peak);
-    field("min", &TrainingSchedule::floor);
-    field("warmup_steps", &TrainingSchedule::warmup_steps);
-    field("decay_steps", &TrainingSchedule::decay_steps);
-  }
+  LADDER_FIELDS(TrainingSchedule, (peak, {.name = "max", .least = 0}), (floor, {.name = "min", .least = 0}),
+                (warmup_steps, {.least = 0, .most = 1000000}), (decay_steps, {.least = 0, .most = 1000000}))
 };
 
 // Weights that a training begins with.
@@ -29,10 +25,7 @@ struct FirstWeights {
   std::string source;  // the file's name, not its place
   std::string sha256;  // of the file
 
-  static void fields(auto&& field) {
-    field("source", &FirstWeights::source);
-    field("sha256", &FirstWeights::sha256);
-  }
+  LADDER_FIELDS(FirstWeights, source, sha256)
 };
 
 // All that its losses depend on, but for the machine and the program. Two trainings of the same settings are the same.
@@ -57,24 +50,12 @@ struct TrainingSettings : Shape {
   [[nodiscard]] int64_t sequences() const { return B * ranks.value_or(1); }
   [[nodiscard]] int64_t tokens_per_step() const { return sequences() * T * accumulation; }
 
-  static void fields(auto&& field) {
-    field("model", &TrainingSettings::model);
-    Shape::fields(field);
-    field("recipe", &TrainingSettings::recipe);
-    field("ranks", &TrainingSettings::ranks, None::absent);
-    field("steps", &TrainingSettings::steps);
-    field("learning_rate", &TrainingSettings::learning_rate);
-    field("weight_decay", &TrainingSettings::weight_decay);
-    field("clip", &TrainingSettings::clip);
-    field("seed", &TrainingSettings::seed);
-    field("threads", &TrainingSettings::threads);
-    field("data", &TrainingSettings::data);
-    field("validation_share", &TrainingSettings::validation_share);
-    field("validation_data", &TrainingSettings::validation_data);
-    field("validation_every", &TrainingSettings::validation_every);
-    field("validation_batches", &TrainingSettings::validation_batches);
-    field("weights", &TrainingSettings::weights);
-  }
+  LADDER_MORE_FIELDS(Shape, TrainingSettings, (model, {.most = 64}), recipe,
+                     (ranks, {.none = None::absent, .least = 1, .most = 65536}), (steps, {.least = 1, .most = 1000000}),
+                     learning_rate, (weight_decay, from_0), clip, seed, (threads, {.least = 1, .most = 4096}), data,
+                     (validation_share, {.least = 0, .most = 0.9}), validation_data,
+                     (validation_every, {.least = 0, .most = 1000000}),
+                     (validation_batches, {.least = 0, .most = 1000000}), weights)
 };
 
 // The places of what is read.
@@ -83,13 +64,7 @@ struct TrainingFiles {
   std::optional<std::string> validation_data, weights;
   bool end_of_text = false;  // "<|endoftext|>" in a text is that token
 
-  static void fields(auto&& field) {
-    field("data", &TrainingFiles::data);
-    field("vocabulary", &TrainingFiles::vocabulary);
-    field("validation_data", &TrainingFiles::validation_data);
-    field("weights", &TrainingFiles::weights);
-    field("end_of_text", &TrainingFiles::end_of_text, None::default_absent);
-  }
+  LADDER_FIELDS(TrainingFiles, (data, from_1), vocabulary, validation_data, weights, (end_of_text, absent))
 };
 
 // Texts that the model writes while it is trained. They change nothing of the training.
@@ -98,15 +73,13 @@ struct TrainingSamples {
   std::string prompt;  // UTF-8
   int64_t tokens = 1;  // of each text, at most
 
-  static void fields(auto&& field) {
-    field("every", &TrainingSamples::every);
-    field("prompt", &TrainingSamples::prompt);
-    field("tokens", &TrainingSamples::tokens);
-  }
+  LADDER_FIELDS(TrainingSamples, (every, {.least = 1, .most = 1000000}), prompt,
+                (tokens, {.least = 1, .most = 1000000}))
 };
 
 struct Training {
   static constexpr auto kind = "training";
+  static constexpr auto about = "What is trained, on what and how (training.json in its folder)";
 
   std::string created;  // UTC, ISO 8601
   TrainingSettings settings;
@@ -119,22 +92,13 @@ struct Training {
   std::optional<TrainingSamples> samples;
   Environment environment;
 
-  static void fields(auto&& field) {
-    field("created", &Training::created);
-    field("settings", &Training::settings);
-    field("recipe_from", &Training::recipe_from);
-    field("parameters", &Training::parameters);
-    field("flops_per_step", &Training::flops_per_step);
-    field("files", &Training::files);
-    field("save_every", &Training::save_every);
-    field("keep", &Training::keep);
-    field("samples", &Training::samples, None::absent);
-    field("environment", &Training::environment);
-  }
+  LADDER_FIELDS(Training, created, settings, recipe_from, (parameters, from_1), (flops_per_step, from_0), files,
+                (save_every, from_0), (keep, from_1), (samples, absent), environment)
 };
 
 struct TrainingStep {
   static constexpr auto kind = "training_step";
+  static constexpr auto about = "A step of a training: a line of its log.jsonl";
 
   int64_t step = 1;                       // from 1
   int64_t tokens = 0;                     // trained on so far
@@ -149,49 +113,30 @@ struct TrainingStep {
   std::optional<double> spike;        // the loss's z-score (training/spikes.h), where it is a spike
   std::optional<std::string> sample;  // what the model wrote after the step, UTF-8
 
-  static void fields(auto&& field) {
-    field("step", &TrainingStep::step);
-    field("tokens", &TrainingStep::tokens);
-    field("loss", &TrainingStep::loss);
-    field("validation_loss", &TrainingStep::validation_loss, None::absent);
-    field("learning_rate", &TrainingStep::learning_rate);
-    field("norm", &TrainingStep::norm);
-    field("clip", &TrainingStep::clip);
-    field("ms", &TrainingStep::ms);
-    field("tokens_per_s", &TrainingStep::tokens_per_s);
-    field("mfu", &TrainingStep::mfu, None::absent);
-    field("spike", &TrainingStep::spike, None::absent);
-    field("sample", &TrainingStep::sample, None::absent);
-  }
+  LADDER_FIELDS(TrainingStep, (step, {.least = 1, .most = 1000000}), (tokens, from_1), loss, (validation_loss, absent),
+                (learning_rate, from_0), norm, clip, (ms, from_0), (tokens_per_s, from_0),
+                (mfu, {.none = None::absent, .least = 0}), (spike, absent), (sample, absent))
 };
 
 struct Checkpoint {
   static constexpr auto kind = "checkpoint";
+  static constexpr auto about =
+      "A checkpoint: checkpoint.json beside the weights and the optimizer's state of a training after some steps";
 
   int64_t step = 0;                             // how many were taken
   int64_t position = 0;                         // the token at which the next batch begins
   std::optional<double> loss, validation_loss;  // of the last step, and after it
   Training training;
 
-  static void fields(auto&& field) {
-    field("step", &Checkpoint::step);
-    field("position", &Checkpoint::position);
-    field("loss", &Checkpoint::loss);
-    field("validation_loss", &Checkpoint::validation_loss);
-    field("training", &Checkpoint::training);
-  }
+  LADDER_FIELDS(Checkpoint, (step, {.least = 1, .most = 1000000}), (position, from_0), loss, validation_loss, training)
 };
 
 // What differs between two settings: "recipe/autocast: bf16 against off". Empty: nothing.
 std::vector<std::string> differences(const TrainingSettings& settings, const TrainingSettings& others);
 
-// Compiled once, in the source beside this.
-extern template files::Json json_of(const Training&);
-extern template Training value_from(const files::Json&, const std::string&);
-extern template files::Json json_of(const TrainingStep&);
-extern template TrainingStep value_from(const files::Json&, const std::string&);
-extern template files::Json json_of(const Checkpoint&);
-extern template Checkpoint value_from(const files::Json&, const std::string&);
+LADDER_COMPILED_ONCE(Training)
+LADDER_COMPILED_ONCE(TrainingStep)
+LADDER_COMPILED_ONCE(Checkpoint)
 
 // What of the step is not finite; empty: all is. The gradient scaler of fp16 skips steps whose gradients overflow.
 std::string fault_of(const TrainingStep& step, const TrainingSettings& settings);

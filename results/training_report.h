@@ -15,11 +15,7 @@ namespace ablations {
 struct Spread {
   double lo = 0, mean = 0, hi = 0;
 
-  static void fields(auto&& field) {
-    field("lo", &Spread::lo);
-    field("mean", &Spread::mean);
-    field("hi", &Spread::hi);
-  }
+  LADDER_FIELDS(Spread, lo, mean, hi)
 };
 
 // Steps that are one point of each chart.
@@ -31,16 +27,8 @@ struct TrainingStretch {
   std::optional<double> validation_loss;  // the last one
   int64_t spikes = 0;                     // training/spikes.h
 
-  static void fields(auto&& field) {
-    field("first", &TrainingStretch::first);
-    field("last", &TrainingStretch::last);
-    field("loss", &TrainingStretch::loss);
-    field("norm", &TrainingStretch::norm);
-    field("learning_rate", &TrainingStretch::learning_rate);
-    field("tokens_per_s", &TrainingStretch::tokens_per_s);
-    field("validation_loss", &TrainingStretch::validation_loss);
-    field("spikes", &TrainingStretch::spikes);
-  }
+  LADDER_FIELDS(TrainingStretch, (first, from_1), (last, from_1), loss, norm, (learning_rate, from_0),
+                (tokens_per_s, from_0), validation_loss, (spikes, from_0))
 };
 
 // What the model wrote after a step.
@@ -48,14 +36,12 @@ struct SampleAfter {
   int64_t step = 1;
   std::string text;
 
-  static void fields(auto&& field) {
-    field("step", &SampleAfter::step);
-    field("text", &SampleAfter::text);
-  }
+  LADDER_FIELDS(SampleAfter, (step, from_1), text)
 };
 
 struct TrainingReport {
   static constexpr auto kind = "training_report";
+  static constexpr auto about = "What is drawn of a training: few points of its log, and its sentences";
 
   std::string source;  // the folder's name
   NamedDevice device;
@@ -63,21 +49,12 @@ struct TrainingReport {
   int64_t steps = 1;  // that were taken
   std::vector<TrainingStretch> stretches;
   std::vector<SampleAfter> samples;  // few of them
-  Said said;                         // empty in older documents
+  Said said;
 
-  static void fields(auto&& field) {
-    field("source", &TrainingReport::source);
-    field("device", &TrainingReport::device);
-    field("training", &TrainingReport::training);
-    field("steps", &TrainingReport::steps);
-    field("stretches", &TrainingReport::stretches);
-    field("samples", &TrainingReport::samples);
-    field("said", &TrainingReport::said, None::defaulted);
-  }
+  LADDER_FIELDS(TrainingReport, source, device, training, (steps, {.least = 1, .most = 1000000}),
+                (stretches, {.items = 1, .most_items = 1000}), (samples, {.most_items = 5}), said)
 };
 
-// Compiled once, in the source beside this.
-extern template files::Json json_of(const TrainingReport&);
-extern template TrainingReport value_from(const files::Json&, const std::string&);
+LADDER_COMPILED_ONCE(TrainingReport)
 
 }  // namespace ablations

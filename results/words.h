@@ -24,12 +24,7 @@ struct Remark {
 
   bool operator==(const Remark&) const = default;
 
-  static void fields(auto&& field) {
-    field("severity", &Remark::severity);
-    field("code", &Remark::code);
-    field("text", &Remark::text);
-    field("fix", &Remark::fix);
-  }
+  LADDER_FIELDS(Remark, severity, code, text, fix)
 };
 
 struct Said {
@@ -39,34 +34,21 @@ struct Said {
   std::vector<Remark> remarks;     // the worst first
   std::string command;             // that makes it again; may be empty
 
-  static void fields(auto&& field) {
-    field("title", &Said::title);
-    field("headline", &Said::headline);
-    field("lines", &Said::lines);
-    field("remarks", &Said::remarks);
-    field("command", &Said::command);
-  }
+  LADDER_FIELDS(Said, title, headline, lines, remarks, command)
 };
 
 struct RungSaid {
   std::string reason;  // why it has no number; empty: it has one
   std::string guard;   // empty: its losses were not compared
 
-  static void fields(auto&& field) {
-    field("reason", &RungSaid::reason);
-    field("guard", &RungSaid::guard);
-  }
+  LADDER_FIELDS(RungSaid, reason, guard)
 };
 
 struct StudySaid : Said {
   std::vector<RungSaid> rungs;     // one for each of the study's
   std::vector<std::string> alone;  // commands that run and trace its last rung by itself
 
-  static void fields(auto&& field) {
-    Said::fields(field);
-    field("rungs", &StudySaid::rungs);
-    field("alone", &StudySaid::alone, None::default_absent);
-  }
+  LADDER_MORE_FIELDS(Said, StudySaid, rungs, (alone, absent))
 };
 
 }  // namespace ablations

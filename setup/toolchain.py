@@ -25,7 +25,6 @@ ROOT = Path(__file__).resolve().parent.parent
 OLDEST_PYTHON = (3, 11)  # what requirements.txt is locked for
 DEBIAN_PACKAGES = ["nlohmann-json3-dev", "libcli11-dev", "libfmt-dev", "libpcre2-dev", "libboost-math-dev", "libgtest-dev",
                    "libbenchmark-dev", "ccache"]
-SYSTEM = [Path("/usr"), Path("/usr/local")]
 BROWSERS = ["chromium", "google-chrome", "chromium-browser"]  # any of them will do
 MEMORY_PER_JOB = 2 * 10**9  # one LibTorch source file at -O2, with room to spare
 
@@ -109,7 +108,7 @@ def apt_get_install(*packages):
 def ensure_debian_packages(number):
     if not (shutil.which("apt-get") and shutil.which("dpkg-query")):
         say("This system has no apt-get: cmake will look for nlohmann-json, CLI11, fmt, pcre2, Boost.Math, "
-            "valijson, GoogleTest and Google Benchmark in the system; install those that are missing, and ccache.")
+            "GoogleTest and Google Benchmark in the system; install those that are missing, and ccache.")
         return
     found = subprocess.run(["dpkg-query", "-W", "-f", "${db:Status-Status} ${Package}\n", *DEBIAN_PACKAGES], stdout=subprocess.PIPE,
                            stderr=subprocess.DEVNULL, text=True, check=False).stdout.splitlines()
@@ -118,23 +117,6 @@ def ensure_debian_packages(number):
             if not apt_get_install(*missing):
                 raise SetupError("Debian packages are missing, and apt-get (its words are above) did not install them; type: "
                                  f"sudo apt-get install --no-install-recommends {' '.join(missing)}")
-
-
-def ensure_valijson(number):
-    """Only unpacked, where CMakeLists.txt looks, because the package depends on 80 others that its headers do not need."""
-    def make(folder, _lock):
-        folder.mkdir()
-        fetch = ["apt-get", "-q", "-o", "APT::Sandbox::User=root", "download", "libvalijson-dev"]
-        if not succeeds(*fetch, cwd=folder):  # as in a container without lists of packages
-            apt_get("update")
-            succeeds(*fetch, cwd=folder)
-        if not succeeds("dpkg-deb", "-x", *folder.glob("*.deb"), folder):
-            raise SetupError("valijson's headers were not fetched (the words of apt-get and dpkg-deb are above); type: sudo apt-get update, "
-                             "and run this again, or copy include/valijson of valijson 1.0 to /usr/local/include.")
-        (folder / "include").symlink_to("usr/include")
-
-    if shutil.which("apt-get") and not any((place / "include/valijson").is_dir() for place in SYSTEM):
-        ensure_folder(cache_folder() / "valijson", number, "headers of valijson", 0.01, make)
 
 
 def ensure_browser(number):
@@ -232,12 +214,11 @@ def check_python():
 def ensure_all(with_tests, steps):
     check_python()
     ensure_debian_packages(f"[1/{steps}]")
-    ensure_valijson(f"[2/{steps}]")
-    ensure_folder(environment(), f"[3/{steps}]", "LibTorch and tools (2.6 GB to fetch; with CUDA's, also without a GPU)", 11,
+    ensure_folder(environment(), f"[2/{steps}]", "LibTorch and tools (2.6 GB to fetch; with CUDA's, also without a GPU)", 11,
                   make_environment)
     if with_tests:
-        ensure_browser(f"[4/{steps}]")
-        ensure_folder(test_packages(), f"[5/{steps}]", "packages of the tests", 1, make_test_packages)
+        ensure_browser(f"[3/{steps}]")
+        ensure_folder(test_packages(), f"[4/{steps}]", "packages of the tests", 1, make_test_packages)
 
 
 def exit_status(script, work):
@@ -265,7 +246,7 @@ def main(arguments=None):
         print(value())
     if options.printed:
         return 0
-    return exit_status("toolchain.py", lambda: ensure_all(options.tests, options.steps or (5 if options.tests else 3)))
+    return exit_status("toolchain.py", lambda: ensure_all(options.tests, options.steps or (4 if options.tests else 2)))
 
 
 if __name__ == "__main__":

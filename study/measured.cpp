@@ -72,7 +72,7 @@ RunData run_data(const Record& record) {
   run.peak_bytes = record.memory.peak_bytes;
   run.tokens_per_step = record.workload.tokens_per_step;
   run.flops_per_step = record.workload.flops_per_step;
-  run.skipped_steps = timing.skipped_steps.value_or(0);
+  run.skipped_steps = timing.skipped_steps;
   run.memory = record.memory;
   run.least_work = record.least_work;
   run.proofs = record.proofs;

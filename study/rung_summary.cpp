@@ -90,7 +90,6 @@ StudyRung planned_rung(const Plan& plan, size_t index) {
   rung.reason = planned.reason;
   rung.recipe = model::to_json(planned.recipe);
   rung.recipe_diff = model::recipe_diff(plan.rungs[before].recipe, planned.recipe);
-  rung.mfu.emplace();
   rung.workload = StepSize{shape, shape.B * shape.T * shape.accumulation};
   return rung;
 }

@@ -27,10 +27,10 @@ struct PeerMode {
   const char *name, *title;
   bool on_cpu;
 };
-constexpr std::array<PeerMode, 4> peers{{{"eager", "PyTorch eager", true},
-                                         {"compile", "PyTorch compile", true},
-                                         {"max-autotune", "PyTorch max-autotune", false},
-                                         {"cuda-graphs", "PyTorch CUDA graphs", false}}};
+constexpr std::array<PeerMode, 4> peer_modes{{{"eager", "PyTorch eager", true},
+                                              {"compile", "PyTorch compile", true},
+                                              {"max-autotune", "PyTorch max-autotune", false},
+                                              {"cuda-graphs", "PyTorch CUDA graphs", false}}};
 
 [[noreturn]] void refuse(const std::string& message) { throw std::invalid_argument(message); }
 
@@ -63,14 +63,14 @@ std::vector<std::string> read_peer_modes(const DesignFlags& flags, const Machine
   }
   if (flags.peer != "pytorch") refuse(fmt::format("--with-peer must be pytorch, got {}", flags.peer));
   std::vector<std::string> here;
-  for (const PeerMode& peer : peers) {
+  for (const PeerMode& peer : peer_modes) {
     if (peer.on_cpu || machine.gpu) here.emplace_back(peer.name);
   }
   if (flags.peer_modes.empty()) return here;
   std::vector<std::string> asked = list_of(flags.peer_modes, "--peer-modes " + flags.peer_modes);
   for (const std::string& mode : asked) {
     if (std::ranges::find(here, mode) != here.end()) continue;
-    const bool known = std::ranges::any_of(peers, [&](const PeerMode& peer) { return mode == peer.name; });
+    const bool known = std::ranges::any_of(peer_modes, [&](const PeerMode& peer) { return mode == peer.name; });
     refuse(fmt::format("--peer-modes {}: {} {}; this machine can run {}", flags.peer_modes, mode,
                        known ? "needs a CUDA device" : "is unknown", fmt::join(here, ", ")));
   }
@@ -286,7 +286,7 @@ Mode mode_of(const std::string& name, const std::string& where) {
 }
 
 std::string peer_title(const std::string& peer) {
-  for (const PeerMode& mode : peers) {
+  for (const PeerMode& mode : peer_modes) {
     if (peer == std::string("pytorch-") + mode.name) return mode.title;
   }
   return peer;

@@ -49,7 +49,7 @@ RunOptions options_of(const Record& record, const std::string& where) {
                      .T = workload.T,
                      .accumulation = workload.accumulation,
                      .ranks = workload.ranks,
-                     .positions = workload.positions.value_or(0),
+                     .positions = workload.positions,
                      .warmup_steps = timing.warmup_steps,
                      .timed_steps = std::ssize(timing.step_ms) - timing.warmup_steps,
                      .seed = workload.seed,

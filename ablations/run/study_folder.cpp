@@ -87,7 +87,7 @@ std::string fault_of(const Record& record, const Plan& plan, const PlannedRun& r
   if (workload.model != plan.workload.model) return "its model is not the planned one";
   if (workload.seed != plan.workload.seed) return "its seed is not the planned one";
   if (workload.B != shape.B || workload.T != shape.T || workload.accumulation != shape.accumulation ||
-      (shape.positions > 0 && workload.positions.value_or(shape.positions) != shape.positions)) {
+      (shape.positions > 0 && workload.positions != shape.positions)) {
     return "its steps are not of the planned size";
   }
   const auto least = static_cast<size_t>(plan.warmup_steps + plan.timed_steps);

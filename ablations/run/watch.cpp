@@ -48,7 +48,7 @@ void Watch::complete(Record& record) const {
   }
   timing.processor_lost = lost;
 
-  const AllocatorCalls calls = timing.allocator.value_or(std::nullopt).value_or(AllocatorCalls{});
+  const AllocatorCalls calls = timing.allocator.value_or(AllocatorCalls{});
   std::vector<std::string> flags = harness::flags(gpu_);
   const auto timed = static_cast<size_t>(std::max(int64_t{0}, timed_steps));
   const std::string pause = harness::flag_of_pause(std::span(timing.step_ms).last(timed));

@@ -22,7 +22,7 @@ constexpr bool is_in_table(auto member) { return !std::is_same_v<decltype(member
 
 std::string csv_head() {
   std::string line;
-  TrainingStep::fields([&](const char* name, auto member, None /*none*/ = None::null) {
+  TrainingStep::fields([&](const char* name, auto member, const Rules& /*rules*/) {
     if (is_in_table(member)) line += (line.empty() ? "" : ",") + std::string(name);
   });
   return line + "\r\n";
@@ -30,7 +30,7 @@ std::string csv_head() {
 
 std::string csv_row(const TrainingStep& step) {
   std::string line;
-  TrainingStep::fields([&](const char* /*name*/, auto member, None /*none*/ = None::null) {
+  TrainingStep::fields([&](const char* /*name*/, auto member, const Rules& /*rules*/) {
     if (!is_in_table(member)) return;
     const Json value = json_of(step.*member);
     line += (line.empty() ? "" : ",") + (value.is_null() ? "" : value.dump());

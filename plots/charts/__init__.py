@@ -35,8 +35,6 @@ OF_TRAINING = ["training_loss", "training_speed", "learning_rate", "norm"]
 OF_LR_SWEEP = ["lr_sweep", "lr_curves"]
 OF_TO_LOSS = ["to_loss"]
 OF_GATE = ["gate", "pairs"]
-# Of older programs: their files are removed where a page is drawn again.
-GONE = ["throughput", "orders", *(f"{name}-2" for name in OF_STUDY)]
 
 
 def about(document):

@@ -24,17 +24,12 @@ def share(x):
     return "—" if x is None else f"{x:.3g} %"
 
 
-def step_of(rung):
-    """The rung's own step, divided as the traced one is. Older studies have only the traced step."""
-    return rung["profile"].get("step") or rung["profile"]
-
-
 def parts_of(rung):
     """[(part, what the trace calls it, ms)] in the order of a step."""
-    profile = step_of(rung)
+    step = rung["profile"]["step"]
     phases = [(p["phase"] if p["phase"] in COLORS and p["phase"] != IDLE else OTHER, p["phase"] or "no phase", p["ms"])
-              for p in profile["by_phase"]]
-    return sorted([*phases, (IDLE, IDLE, profile["idle_ms"] or 0)], key=lambda part: list(COLORS).index(part[0]))
+              for p in step["by_phase"]]
+    return sorted([*phases, (IDLE, IDLE, step["idle_ms"] or 0)], key=lambda part: list(COLORS).index(part[0]))
 
 
 def rows(study, ideal=None):
@@ -71,7 +66,7 @@ def title(study):
     """Of the rung that the study leads with, or the last traced one."""
     ends = [rung for rung in (lead(study) or ())[1:] if traced(rung)] or [r for r in own_rungs(study) if traced(r)]
     part, _, ms = max(parts_of(ends[-1]), key=lambda p: p[2])
-    return f"Where the time goes: {part} {digits3(ms)} of {milliseconds(step_of(ends[-1])['ms'] if 'step' in ends[-1]['profile'] else ends[-1]['ms_per_step']['median'])}"
+    return f"Where the time goes: {part} {digits3(ms)} of {milliseconds(ends[-1]['profile']['step']['ms'])}"
 
 
 def draw(part):
@@ -79,6 +74,5 @@ def draw(part):
     if not any(traced(r) for r in own_rungs(study)):
         return Missing("`ladder ablate --explain` traces each rung, too")
     data, parts = rows(study, part.get("ideal"))
-    scaled = all("step" in rung["profile"] for rung in own_rungs(study) if traced(rung))
-    lines = [("the measured step, split as in one traced run" if scaled else "median step of one traced run") + " · busy: share of the step in which anything ran"]
+    lines = ["the measured step, split as in one traced run · busy: share of the step in which anything ran"]
     return Chart(title(study), lines, about(study), drawing(data, parts, False), drawing(data, parts, True))

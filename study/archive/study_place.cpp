@@ -3,12 +3,18 @@
 #include "files/files.h"
 #include "files/json_file.h"
 #include "files/printable.h"
+#include "results/counters.h"
+#include "results/gate.h"
+#include "results/history.h"
+#include "results/plan.h"
+#include "results/trace.h"
 #include "study/archive/study_files.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <stdexcept>
 #include <string_view>
@@ -37,6 +43,11 @@ fs::path place_of(const Json& line, const std::string& where) {
   return relative;
 }
 
+template <class T>
+void check_it(const Json& document, const std::string& where) {
+  (void)value_from<T>(document, where);
+}
+
 void unpack(const fs::path& lines, const fs::path& folder) {
   const std::string text = files::read_file(lines, largest_file);
   size_t number = 0;
@@ -48,18 +59,24 @@ void unpack(const fs::path& lines, const fs::path& folder) {
       const fs::path place = place_of(line, where);
       const Json& document = line.at("document");
       const Json kind = files::kind_of(document);
-      static const std::set<std::string> kinds{"plan", "record", "trace", "counters", "noise", "gate", "history"};
-      if (!kind.is_string() || !kinds.contains(kind)) {
+      static const std::map<std::string, void (*)(const Json&, const std::string&)> checks{
+          {"plan", check_it<Plan>},           {"record", check_it<Record>},
+          {"trace", check_it<TraceDocument>}, {"counters", check_it<CountersDocument>},
+          {"noise", check_it<Noise>},         {"gate", check_it<GateResult>},
+          {"history", check_it<History>}};
+      const auto check = checks.find(kind.is_string() ? kind.get<std::string>() : "");
+      if (check == checks.end()) {
         throw std::invalid_argument(
-            fmt::format("{}: \"kind\" must be one of {}, got {}", where, fmt::join(kinds, ", "), kind.dump()));
+            fmt::format("{}: \"kind\" must be one of counters, gate, history, noise, plan, record, trace, got {}",
+                        where, files::shown_value(kind)));
       }
-      files::check_schema(document, kind.get<std::string>(), where);
+      check->second(document, where);
       if (fs::exists(folder / place)) {  // only one of the two would count, unseen
         throw std::invalid_argument(
             fmt::format("{}: the file {} appears twice", where, files::in_quotes(place.string())));
       }
       fs::create_directories((folder / place).parent_path());
-      files::write_json(folder / place, document, kind.get<std::string>());
+      files::write_json(folder / place, document);
     }
     begin = end + 1;
   }

@@ -59,11 +59,6 @@ Session session_of(const std::vector<Record>& records) {
   return {.started = std::ranges::min(starts), .runs = std::ssize(records), .median_ms = median_ms(records)};
 }
 
-// One from before there were others knows its own.
-std::vector<Session> sessions_of(const Baseline& baseline) {
-  return baseline.sessions ? *baseline.sessions : std::vector{session_of(baseline.records)};
-}
-
 }  // namespace
 
 fs::path baseline_file(const fs::path& folder, const Record& record) {
@@ -84,7 +79,7 @@ void check_baseline(const Baseline& baseline, const fs::path& file) {
     (void)run_data(record);  // throws for one that contradicts itself
   }
   const double median = median_ms(baseline.records);
-  if (sessions_of(baseline).front().median_ms != median || baseline.median_ms != median) {
+  if (baseline.sessions.front().median_ms != median || baseline.median_ms != median) {
     throw std::invalid_argument(fmt::format("{}: median_ms does not follow from its records", file.string()));
   }
 }
@@ -97,7 +92,7 @@ Baseline read_baseline(const fs::path& file) {
 
 Sample sample_of(const Baseline& baseline) {
   Sample sample{baseline.label, baseline.records, {}};
-  for (const Session& session : sessions_of(baseline)) sample.sessions.push_back(session.median_ms);
+  for (const Session& session : baseline.sessions) sample.sessions.push_back(session.median_ms);
   return sample;
 }
 
@@ -113,7 +108,7 @@ Baseline baseline_of(const Sample& sample) {
   Baseline baseline;
   static_cast<Kept&>(baseline) = kept_of(sample.records.front(), sample.label);
   baseline.median_ms = median_ms(sample.records);
-  baseline.sessions = std::vector{session_of(sample.records)};
+  baseline.sessions = {session_of(sample.records)};
   baseline.records = sample.records;
   return baseline;
 }
@@ -124,7 +119,7 @@ std::string why_no_session(const Baseline& baseline, const Sample& sample) {
   if (sample.records.size() < harness::runs_of_a_session)
     return "it has only " + number_of(std::ssize(sample.records), "run");
   const std::string started = session_of(sample.records).started;
-  for (const Session& known : sessions_of(baseline)) {
+  for (const Session& known : baseline.sessions) {
     const auto hours = harness::hours_between(started, known.started);
     if (!hours || *hours < harness::hours_between_sessions) {
       return fmt::format("it began only {:.1f} hours from a known session, and {:g} are needed", hours.value_or(0),
@@ -135,8 +130,7 @@ std::string why_no_session(const Baseline& baseline, const Sample& sample) {
 }
 
 Baseline with_session(Baseline baseline, const Sample& sample) {
-  baseline.sessions = sessions_of(baseline);
-  baseline.sessions->push_back(session_of(sample.records));
+  baseline.sessions.push_back(session_of(sample.records));
   return baseline;
 }
 

@@ -58,7 +58,7 @@ def rung(index, name, ms, previous, first, runs=5):
                         "n": 20 * runs},
         "tokens_per_s": {"median": 1024 / ms * 1000, "lo": None, "hi": None},
         "speedup_first": ratio(first), "speedup_previous": ratio(previous),
-        "peak_memory_bytes": int((3.1 - 0.2 * (index % 7)) * 2**30), "page_faults_per_step": 12.0,
+        "peak_memory_bytes": int((3.1 - 0.2 * (index % 7)) * 2**30), "page_faults_per_step": 12.0, "mfu": None,
         "guard": {"passed": True, "deviation": -0.0031, "max_deviation": 0.0052, "tolerance": 0.02, "known_offset": 0.0, "steps": 20, "message": "",
                   "guarded_by": 0, "repeat": 0},
         "proofs": [{"field": "attention", "passed": True, "expected": "the fused kernel", "observed": "1 launch per step"}],
@@ -79,7 +79,7 @@ def make(ladder=LADDER, runs=5, device="cpu"):
         "kind": "study", "schema_version": 1, "id": "20260102-gpt2", "created": "2026-01-02T03:04:05Z",
         "finished": "2026-01-02T04:04:05Z", "mode": "cumulative", "attribution": [],
         "ladder": {"name": "gpt2", "title": "EXAMPLE DATA, not a measurement"},
-        "workload": {"model": "gpt2-124m", "parameters": 124439808, "batch": 4, "context": 256, "accumulation": 1,
+        "workload": {"model": "gpt2-124m", "parameters": 124439808, "batch": 4, "context": 256, "accumulation": 1, "positions": 1024,
                      "tokens_per_step": 1024, "flops_per_step": 8.0e11, "seed": 1,
                      "data": {"source": "shakespeare.txt", "sha256": "ab" * 32, "tokens": 338025}},
         "plan": {"repeats": runs, "warmup_steps": 5, "timed_steps": 20, "order_seed": 42, "runs_planned": runs * len(rungs),
@@ -91,7 +91,7 @@ def make(ladder=LADDER, runs=5, device="cpu"):
         "runs": [{"id": f"r{i}-{k}", "rung": i, "repeat": k, "position": i + k * len(rungs), "status": "ok", "reason": "",
                   "median_ms": ms, "record": f"records/r{i}-{k}.json"} for i, (_, ms) in enumerate(ladder) for k in range(runs)],
         "warnings": [], "hashes": {"plan.json": "ab" * 32}, "sha256": "cd" * 32,
-        "environment": {"cpu": {"model": "Example", "cores": 8}, "torch": "2.11.0", "flags": ["a", "b"],
+        "environment": {"cpu": {"model": "Example", "logical_cores": 8}, "gpu": None, "torch": "2.11.0",
                         **({"driver": "580.159.04", "driver_cuda": "13.0", "cuda": "13.0"} if device == "cuda" else {})},
     }
 
@@ -188,7 +188,8 @@ def report_of(*studies, **more):
     parts = []
     for study in studies:
         runs = runs_of(study)
-        parts.append({"source": study["id"], "study": study, "runs": runs, "losses": losses_of(study, runs), "noise": [], "said": said_of(study)})
+        parts.append({"source": study["id"], "study": study, "runs": runs, "losses": losses_of(study, runs), "techniques": {},
+                      "noise": [], "said": said_of(study)})
     two = {"said": said("A: one · B: another", "B is 1.68× slower than A", remark("warn", "This compares two machines."), TRUST)} if len(studies) == 2 else {}
     return {"kind": "report", "schema_version": 1, "studies": parts, "comparison": None, "gates": [], "histories": [], "noise": [],
             "traces": [], "micro": [], "published": [], "notes": [], **two, **more}
@@ -285,9 +286,8 @@ def complete(ladder=LADDER, **more):
         r["memory"] = {"peak_bytes": 30 * GIB, "peak_source": "the caching allocator", "reserved_peak_bytes": (33 - 2 * i) * GIB, "weights_bytes": GIB,
                        "gradients_bytes": GIB, "optimizer_bytes": 2 * GIB, "activations_bytes": (20 - 2 * i) * GIB}
         phases = {"backward": 400.0 - i, "forward": 300.0, "update": 70.0, "clip": 20.0, "data": 5.0, "": 4.0}
-        r["profile"] = {"busy_ms": 0.9 * ms, "busy_percent": 90.0 - i, "idle_ms": 200.0 - i, "launch_bound_percent": 8.5, "operations": 0.0,
-                        "kernels": 900.0, "kernel_launches": 900.0, "graph_launches": 0.0,
-                        "by_phase": [{"phase": phase, "ms": 2 * took, "count": 9.0} for phase, took in phases.items()],
+        r["profile"] = {"busy_percent": 90.0 - i, "idle_ms": 200.0 - i, "launch_bound_percent": 8.5,
+                        "by_phase": [{"phase": phase, "ms": 2 * took, "min_ms": took, "max_ms": 2 * took, "count": 9} for phase, took in phases.items()],
                         "step": {"ms": ms, "traced_ms": 2 * ms, "idle_ms": 100.0 - i, "by_phase": [{"phase": p, "ms": took} for p, took in phases.items()]}}
         r["joules_per_token"] = 0.052 - 0.005 * i
     return study
@@ -351,7 +351,7 @@ def disturbed(entry):
 
 
 def gate_of(verdict, comparison, noise, reasons=()):
-    return valid({"kind": "gate", "schema_version": 1, "created": "2026-01-02T03:04:05Z", "verdict": verdict, "exit_status": 1, "against": "program",
+    return valid({"kind": "gate", "schema_version": 1, "created": "2026-01-02T03:04:05Z", "subject": "", "verdict": verdict, "exit_status": 1, "against": "program",
                   "pairs": 6, "topped_up": False, "min_effect": 0.02, "reasons": list(reasons), "warnings": [], "noise": noise,
                   "calibration": [], "saved": [], "added_to": [], "comparison": comparison,
                   "said": said("a machine · 2026-01-02", verdict.capitalize(), remark("bad", "What the verdict means.", "verdict"), *map(
@@ -367,7 +367,7 @@ def series_of(label, verdict, points=20, jump=1.0):
     levels = [500.0 * (jump if i >= middle else 1) for i in range(points)]
     return {"device_slug": "d", "recipe_hash": "ab" * 6, "label": label, "ladder": "gpt2", "current": True, "dropped": False, "missed": None,
             "new_because": [], "left_out": 0,
-            "setting": {"device": "AMD EPYC", "model": "gpt2-124m", "batch": 4, "context": 256, "accumulation": 1, "torch": "2.11", "threads": 2},
+            "setting": SETTING,
             "points": [{"study": f"s{i}", "file": f"f{i}", "time": "2026-01-02T03:04:05Z", "git_commit": None, "git_dirty": None,
                         "median": level, "lo": level - 5, "hi": level + 5, "level": level, "disturbed": i == 3}
                        for i, level in enumerate(levels)],
@@ -384,7 +384,7 @@ def history_of(*series):
 def noise_of(*floors):
     """A noise floor; floors: (pairs, floor)."""
     return valid({"kind": "noise", "schema_version": 1, "created": "2026-01-02T03:04:05Z", "label": "+ flash", "recipe_hash": "ab" * 6,
-                  "recipe": {}, "setting": {}, "program": None, "pairs": 8, "differences": [0.01] * 8, "sd": 0.01,
+                  "recipe": {}, "setting": SETTING, "program": None, "pairs": 8, "differences": [0.01] * 8, "sd": 0.01,
                   "floors": [{"pairs": pairs, "floor": floor} for pairs, floor in floors]})
 
 

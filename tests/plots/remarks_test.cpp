@@ -303,7 +303,7 @@ class SaidInReport : public planted::PlantedStudy {
 
   // How many of the findings on a report in the folder are about such a field.
   int64_t found(const Json& report, const std::string& field) const {
-    files::write_json(folder_ / "report.json", report, "report");
+    files::write_json(folder_ / "report.json", report);
     const auto findings = verify_exports(folder_, computed_study(plan_, folder_).study).findings;
     return std::ranges::count_if(findings,
                                  [&](const Finding& one) { return one.field.find(field) != std::string::npos; });
@@ -316,7 +316,7 @@ TEST_F(SaidInReport, StandsThereOncePerRung) {
   write(run_of(1, 2), unproven);
   const Json document = report();
   EXPECT_EQ(json_of(with_said(value_from<Report>(document, "the report"))), document);
-  EXPECT_NO_THROW(files::check_schema(Json::parse(document.dump()), "report", "the report"));
+  EXPECT_NO_THROW((void)value_from<Report>(Json::parse(document.dump()), "the report"));
   const Json said = document["studies"][0]["said"];
   EXPECT_TRUE(said["headline"].get<std::string>().starts_with("4.00\u00d7 faster")) << said["headline"];
   ASSERT_EQ(said["rungs"].size(), 3U);

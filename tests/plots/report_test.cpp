@@ -158,7 +158,7 @@ TEST_F(Report, ShowsThatARunWasMadeAgain) {
   const fs::path file = record_file(folder_, run_of(1, 1).id);
   Json first = good(run_of(1, 1), 77);
   first["flags"] = {"shared: the processor was busy with something else for 29 % of the time"};
-  files::write_json(flagged_file(file), first, "record");
+  files::write_json(flagged_file(file), first);
   size_t made_again = 0;
   const Json document = report();
   for (const Json& run : document["studies"][0]["runs"]) {
@@ -212,7 +212,7 @@ TEST_F(Report, OfTwoComparesNoRungThatHasNoNumber) {
 
 TEST_F(Report, IsReadAgainAsItIs) {
   const Json document = report();
-  files::write_json(folder_ / "report.json", document, "report");
+  files::write_json(folder_ / "report.json", document);
   EXPECT_EQ(json_of(read_document<ablations::Report>(folder_ / "report.json")), document);
   Json bad = document;
   bad["studies"][0]["losses"][0]["guarded_by"] = 7;

@@ -283,11 +283,6 @@ def test_phases_of_traces_that_know_less():
     drawn(chart)
     assert {d["busy"] for d in rows_of(chart.wide)} == {"—"} and len(rows_of(chart.wide)) == len(study["rungs"]) - 1
     assert [p[0] for p in phases.parts_of(study["rungs"][-1])] == ["other", "other", "idle"]
-    for r in study["rungs"]:
-        r.get("profile", {}).pop("step", None)  # an older study has only the traced step
-    chart = of_study("phases", study)
-    assert [p["size"] for p in parts_of(chart.wide) if p["row"] == 0 and p["part"] == "backward"] == [800.0]
-    assert chart.lines[0].startswith("median step of one traced run")
 
 
 # ---- energy

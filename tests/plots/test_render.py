@@ -92,7 +92,7 @@ def test_orange_is_time_that_is_lost_and_told_apart_without_colour():
 @pytest.mark.parametrize("change, said", [
     ({"schema_version": 2}, "schema_version is 2"), ({"schema_version": True}, "schema_version is true"),
     ({"kind": "record"}, 'kind is "record"'), ({"kind": "study"}, 'kind is "study"'), ({"kind": []}, "kind is []"), ({"studies": None}, "does not follow"),
-    ({"studies": [{}]}, "older program's"), ({"studies": [{"words": {"headline": "2× faster"}}]}, "older program's"),
+    ({"studies": [{}]}, "does not follow"),
 ])
 def test_wrong_input_is_refused(tmp_path, change, said):
     assert said in refused(written(report_of(make()) | change, tmp_path))

@@ -33,7 +33,6 @@ const Comparison& compared() {
 
 template <Document T>
 void expect_same_again(const Json& written) {
-  files::check_schema(written, T::kind, "it");
   EXPECT_EQ(json_of(value_from<T>(written, "it")), written);
 }
 
@@ -57,29 +56,25 @@ TEST(Documents, AComparisonOfTheEvidenceIsReadAsItWasWritten) {
   EXPECT_FALSE(written.at("entries").at(0).at("setting").contains("driver"));
 }
 
-TEST(Documents, ADeviationIsThereOrNullOrOfAnOlderProgram) {
+TEST(Documents, ADeviationIsThereOrNullOrTheLossesAreNotCompared) {
   Json written = json_of(compared());
   Json& loss = written.at("entries").at(0).at("loss");
   loss.at("deviation") = nullptr;
-  expect_same_again<Comparison>(written);
-  loss.erase("deviation");
   expect_same_again<Comparison>(written);
   loss = {{"compared", false}, {"message", "losses are not compared: another seed"}};
   expect_same_again<Comparison>(written);
   EXPECT_TRUE(value_from<Comparison>(written, "it").entries.at(0).loss.is_good());
 }
 
-TEST(Documents, ABaselineKeepsItsRecordsAndMayBeFromBeforeThereWereSessions) {
+TEST(Documents, ABaselineKeepsItsRecordsAndSessions) {
   const Sample& sample = measured().samples.front();
   Json written = json_of(baseline_of(sample));
   expect_same_again<Baseline>(written);
   EXPECT_EQ(written.at("sessions").size(), 1U);
   EXPECT_EQ(written.at("records").at(0), json_of(sample.records.front()));
-  written.erase("sessions");
-  expect_same_again<Baseline>(written);
-  const auto older = value_from<Baseline>(written, "it");
-  EXPECT_EQ(sample_of(older).sessions, std::vector<double>{older.median_ms});
-  EXPECT_EQ(with_session(older, sample).sessions->size(), 2U);
+  const auto baseline = value_from<Baseline>(written, "it");
+  EXPECT_EQ(sample_of(baseline).sessions, std::vector<double>{baseline.median_ms});
+  EXPECT_EQ(with_session(baseline, sample).sessions.size(), 2U);
 }
 
 TEST(Documents, AGatesVerdictHoldsWholeDocuments) {
@@ -95,21 +90,16 @@ TEST(Documents, AGatesVerdictHoldsWholeDocuments) {
   Json written = json_of(gate);
   expect_same_again<GateResult>(written);
   gate.said = said_of(gate);
-  Json told = json_of(gate);
-  expect_same_again<GateResult>(told);
-  told.erase("said");
-  told["words"] = {{"headline", "as an older program has it"}};
-  EXPECT_FALSE(value_from<GateResult>(told, "an older program's").said);
+  expect_same_again<GateResult>(json_of(gate));
   EXPECT_EQ(written.at("verdict"), "CALIBRATED");
   EXPECT_EQ(written.at("noise"), Json::parse(R"([{"floor": 0.01, "source": "these pairs"}, null])"));
   EXPECT_EQ(written.at("comparison").at("kind"), "comparison");
-  // gate.v1.json itself says only that these are objects.
   written.at("comparison").at("entries").at(0).at("verdict") = "FASTER";
   try {
     (void)value_from<GateResult>(written, "gate.json");
     FAIL() << "a comparison of no kind is taken";
   } catch (const std::invalid_argument& error) {
-    EXPECT_NE(std::string(error.what()).find("gate.json: field [comparison]: field [entries]"), std::string::npos)
+    EXPECT_NE(std::string(error.what()).find("gate.json: field [comparison][entries][0][verdict]"), std::string::npos)
         << error.what();
   }
 }

@@ -1,4 +1,4 @@
-// A record is the same after it was read and written: the recorded ones, and what only older or only other ones have.
+// A record is the same after it was read and written: the recorded ones, and what only some have.
 #include "results/record.h"
 
 #include "files/files.h"
@@ -56,25 +56,11 @@ TEST(RecordDocument, OfTheEvidenceIsTheSameWhenCopied) {
   EXPECT_GE(seen, 200U);
 }
 
-TEST(RecordDocument, KeepsThatAnOlderOneLacksFields) {
-  Json json = recorded();
-  json.erase("flags");
-  json.erase("monitor");
-  json["timing"].erase("skipped_steps");
-  json["timing"].erase("processor_lost");
-  json["timing"].erase("allocator");
-  json["workload"].erase("positions");
-  json["memory"] = {{"peak_bytes", 7}, {"peak_source", "test"}};
-  expect_kept(json);
-}
-
 TEST(RecordDocument, KeepsTheLeastWorkOfAStep) {
   Json json = recorded();
   EXPECT_FALSE(value_from<Record>(json, "the record").least_work.has_value());
   json["least_work"] = {{"flops", 8.5e11}, {"bytes", 2.5e10}};
   expect_kept(json);
-  json["least_work"].erase("bytes");
-  EXPECT_THROW((void)value_from<Record>(json, "the record"), std::invalid_argument);
 }
 
 TEST(RecordDocument, KeepsWhatItsDataCost) {
@@ -88,14 +74,6 @@ TEST(RecordDocument, KeepsWhatItsDataCost) {
   EXPECT_FALSE(value_from<Record>(json, "the record").data->cold);
   json["data"]["cold"] = true;
   expect_kept(json);
-  for (const auto& [field, value] :
-       {std::pair<const char*, Json>{"file_bytes", -1}, {"file", nullptr}, {"cold", "yes"}}) {
-    Json wrong = json;
-    wrong["data"][field] = value;
-    EXPECT_THROW((void)value_from<Record>(wrong, "the record"), std::invalid_argument) << field;
-  }
-  json["timing"]["data_ms"] = {0.0};
-  EXPECT_THROW((void)value_from<Record>(json, "the record"), std::invalid_argument);
 }
 
 TEST(RecordDocument, KeepsWhatOnlyAGpusHas) {
@@ -116,7 +94,7 @@ TEST(RecordDocument, KeepsWhatOnlyAGpusHas) {
   EXPECT_FALSE(record.timing.loss.at(1).has_value());
 }
 
-TEST(RecordDocument, KeepsAPeersAndWhatThisProgramDoesNotKnow) {
+TEST(RecordDocument, KeepsAPeers) {
   Json json = recorded();
   json["observations"] = {{"peer", {{"program", "PyTorch"}}}, {"compiled_graphs", 3}};
   json["environment"] = {{"cpu", {{"model", "CPU"}, {"logical_cores", 2}}},
@@ -125,9 +103,6 @@ TEST(RecordDocument, KeepsAPeersAndWhatThisProgramDoesNotKnow) {
                          {"threads", 2},
                          {"load_average", {0.5, 0.25, 1.0}},
                          {"python", "3.13.1"}};
-  json["tomorrow"] = {{"field", "of a newer program"}};
-  json["timing"]["tomorrow"] = 1;
-  json["memory"]["tomorrow_bytes"] = 2;
   expect_kept(json);
   EXPECT_TRUE(value_from<Record>(json, "the record").is_of_peer());
 }
@@ -141,24 +116,14 @@ TEST(RecordDocument, OfAFailedRunIsItsEndAlone) {
             {"status", "failed"},
             {"plan", {{"id", "x"}, {"sha256", std::string(64, 'a')}}},
             {"since_boot", {{"boot", "b"}, {"seconds", 1.5}}}};
-  for (const char* kind :
-       {"signal", "timeout", "exit", "invalid_record", "spawn", "out_of_memory", "rubbish"}) {  // older: rubbish
+  for (const char* kind : {"signal", "timeout", "exit", "invalid_record", "spawn", "out_of_memory"}) {
     json["failure"] = {{"kind", kind}, {"message", "why"}};
     expect_kept(json);
   }
-  json["failure"]["kind"] = "nonsense";
+  json.erase("failure");
   EXPECT_THROW((void)value_from<Record>(json, "it"), std::invalid_argument);
-}
-
-TEST(RecordDocument, SaysWhichFieldDoesNotFit) {
-  Json json = recorded();
-  json["environment"]["git_commit"] = 7;
-  try {
-    (void)value_from<Record>(json, "record.json");
-    FAIL() << "taken";
-  } catch (const std::invalid_argument& error) {
-    EXPECT_STREQ(error.what(), "record.json: field [environment][git_commit]: 7 does not fit the field");
-  }
+  json["status"] = "missing";
+  EXPECT_THROW((void)value_from<Record>(json, "it"), std::invalid_argument);
 }
 
 }  // namespace record_test

@@ -81,7 +81,7 @@ TEST(Plan, SurvivesJson) {
             .runs = {}};
   plan.runs = interleave(plan.rungs, plan.repeats, plan.order_seed);
   const files::Json json = json_of(plan);
-  files::check_schema(json, "plan", "the plan");
+  (void)value_from<Plan>(json, "the plan");
   EXPECT_EQ(json_of(plan_from_json(json, "here")), json);
 }
 
@@ -100,7 +100,7 @@ TEST(Plan, OfAnotherModeSurvivesJson) {
       shape_of(plan), machine);
   plan.runs = interleave(plan.rungs, plan.repeats, plan.order_seed);
   const files::Json json = json_of(plan);
-  files::check_schema(json, "plan", "the plan");
+  (void)value_from<Plan>(json, "the plan");
   const Plan again = plan_from_json(json, "here");
   EXPECT_EQ(json_of(again), json);
   EXPECT_EQ(again.rungs[3].reference, 2U);
@@ -129,7 +129,7 @@ TEST(Plan, RefusesWhatContradictsItself) {
     files::Json changed = json;
     changed[files::Json::json_pointer(pointer)] = value;
     try {
-      files::check_schema(changed, "plan", "here");
+      (void)value_from<Plan>(changed, "here");
       (void)plan_from_json(changed, "here");
     } catch (const std::invalid_argument& error) {
       return error.what();
@@ -167,7 +167,7 @@ TEST(Plan, OnlyOfAGateNamesPrograms) {
   plan.rungs[0].program = "/bin/sh";
   plan.rungs[0].program_sha256 = std::string(64, 'a');
   const files::Json json = json_of(plan);
-  files::check_schema(json, "plan", "the plan");
+  (void)value_from<Plan>(json, "the plan");
   EXPECT_EQ(json_of(plan_from_json(json, "here")), json);
   plan.gate.reset();
   EXPECT_THROW((void)plan_from_json(json_of(plan), "here"), std::invalid_argument);

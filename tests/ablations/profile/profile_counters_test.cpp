@@ -48,7 +48,7 @@ TEST(ProfileCounters, MorePassesThanAllowedAreRefused) {
 
 TEST(ProfileCounters, SummaryHasFixedUnits) {
   const Json document = json_of(counters_document(options(), counted()));
-  files::check_schema(document, "counters", "the counters");
+  (void)value_from<CountersDocument>(document, "the counters");
   EXPECT_EQ(document.at("summary"), (Json{{"gpu_time_ms", 50.0},
                                           {"dram_read_bytes", 60e9},
                                           {"dram_write_bytes", 40e9},
@@ -76,7 +76,7 @@ TEST(ProfileCounters, WhatIsNotKnownIsNull) {
   counters.values = {{"dram__bytes_read.sum", std::nan(""), "byte"}, {"dram__bytes_write.sum", 1.0, "byte"}};
   const CountersDocument document = counters_document(options(), counters);
   const Json json = json_of(document);
-  files::check_schema(json, "counters", "the counters");
+  (void)value_from<CountersDocument>(json, "the counters");
   EXPECT_TRUE(json.at("metrics").at("dram__bytes_read.sum").at("value").is_null());
   const CounterSummary& summary = document.summary;
   EXPECT_EQ(summary.dram_write_bytes, 1.0);

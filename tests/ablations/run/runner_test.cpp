@@ -29,8 +29,8 @@ class Runner : public planted::PlantedStudy {
     fs::remove_all(folder_ / "records");
     fs::create_directories(planted_);
     for (const PlannedRun& run : plan_.runs) {
-      files::write_json(planted_ / (run.id + ".json"), record_of(run), "record");
-      files::write_json(planted_ / (run.id + ".second"), record_of(run), "record");
+      files::write_json(planted_ / (run.id + ".json"), record_of(run));
+      files::write_json(planted_ / (run.id + ".second"), record_of(run));
     }
     std::ofstream(planted_ / "ladder") << fmt::format(
         "#!/bin/sh\necho $5 >> '{0}/attempts'\ncp '{0}'/$5.json $7\ncp '{0}'/$5.second '{0}'/$5.json\n",
@@ -53,7 +53,7 @@ class Runner : public planted::PlantedStudy {
   void disturb(const PlannedRun& run, const std::string& attempt) const {
     Json record = record_of(run, true);
     if (attempt == ".second") record["duration_s"] = 2.0;  // no two runs take equally long
-    files::write_json(planted_ / (run.id + attempt), record, "record");
+    files::write_json(planted_ / (run.id + attempt), record);
   }
 
   // What was made since the last call, in order.
@@ -122,7 +122,7 @@ TEST_F(Runner, ARepeatDecidesByAllRunsUpToItsEnd) {
 TEST_F(Runner, AnUnfinishedRepeatDecidesWhenItEnds) {
   for (const PlannedRun& run : plan_.runs) disturb(run, ".json");
   (void)made();
-  for (const PlannedRun& run : plan_.runs) files::write_json(planted_ / (run.id + ".json"), record_of(run), "record");
+  for (const PlannedRun& run : plan_.runs) files::write_json(planted_ / (run.id + ".json"), record_of(run));
   fs::remove(record_file(folder_, plan_.runs[3].id));
   EXPECT_EQ(made(), std::vector<std::string>{plan_.runs[3].id}) << said_;  // three of its four were disturbed
   fs::remove(record_file(folder_, plan_.runs[2].id));
@@ -142,7 +142,7 @@ TEST_F(Runner, ARunAtAnotherClockThanTheOthersOfItsRungIsMadeAgain) {
     for (const char* name : {"sm_clock_mhz", "memory_clock_mhz", "power_w", "temperature_c", "utilization_percent"}) {
       record["monitor"][name] = range;
     }
-    files::write_json(planted_ / (run.id + attempt), record, "record");
+    files::write_json(planted_ / (run.id + attempt), record);
   };
   for (const PlannedRun& run : plan_.runs) {
     plant(run, ".json", 1785);

@@ -71,7 +71,7 @@ TEST_F(StudyFolder, CountsRecordsOfItsOwnPlan) {
                                flagged_file(record_file(folder_, plan_.runs[0].id))}) {
     Json record = good(plan_.runs[1], 100);
     record["plan"] = identity_of(other);
-    files::write_json(file, record, "record");
+    files::write_json(file, record);
     for (const Unnamed unnamed : {Unnamed::counts, Unnamed::refused}) {
       EXPECT_TRUE(refusal(unnamed).starts_with(file.string() + ": was made for another plan (test, SHA-256 "))
           << refusal(unnamed);

@@ -17,7 +17,7 @@ class FastestRung : public PlantedStudy {
 
   void store(const std::string& name, const Json& study) const {
     fs::create_directories(stored_.path() / name);
-    files::write_json(stored_.path() / name / "study.json", study, "study");
+    files::write_json(stored_.path() / name / "study.json", study);
   }
   [[nodiscard]] std::string shown(const std::function<bool(const model::Recipe&)>& fits = [](const auto&) {
     return true;

@@ -58,14 +58,14 @@ class Verify : public testing::Test {
     ASSERT_TRUE(child.succeeded()) << child.describe(200) << "\n" << files::read_file(log);
   }
 
-  [[nodiscard]] Json study() const { return files::read_json(folder_ / "study.json", "study"); }
+  [[nodiscard]] Json study() const { return files::read_any_json(folder_ / "study.json"); }
 
   // As somebody would leave it who edits a record and puts every hash and every number of the study right.
   void edit_record_and_seal(const Json::json_pointer& field, const Json& value) const {
     const fs::path file = folder_ / "records" / "r1-00-start.json";
-    Json record = files::read_json(file, "record");
+    Json record = files::read_any_json(file);
     record[field] = value;
-    files::write_json(file, record, "record");
+    files::write_json(file, record);
     write_document(folder_ / "study.json", sealed(analyse(open(), folder_), folder_));
   }
   // With every hash put right.
@@ -75,7 +75,7 @@ class Verify : public testing::Test {
     return study;
   }
   [[nodiscard]] Plan open() const {
-    return plan_from_json(files::read_json(folder_ / "plan.json", "plan"), "plan.json");
+    return plan_from_json(files::read_any_json(folder_ / "plan.json"), "plan.json");
   }
 };
 
@@ -126,7 +126,7 @@ TEST_F(Verify, FindsEveryChangedValueOfAStudy) {
     Json edited = good;
     edited.erase(name);
     if (name == "hashes" || name == "sha256") {
-      EXPECT_THROW(files::check_schema(edited, "study", "study.json"), std::invalid_argument);
+      EXPECT_THROW((void)value_from<Study>(edited, "study.json"), std::invalid_argument);
       continue;
     }
     EXPECT_FALSE(compare(edited, recomputed).empty());
@@ -144,7 +144,7 @@ TEST_F(Verify, FindsEveryChangedValueOfAStudy) {
 TEST_F(Verify, ComputesARecordsOwnValuesAgain) {
   const auto found = [&](const char* field, const std::function<Json(const Json&)>& edit) {
     const fs::path file = folder_ / "records" / "r1-00-start.json";
-    const Json before = files::read_json(file, "record");
+    const Json before = files::read_any_json(file);
     const Json::json_pointer pointer(field);
     edit_record_and_seal(pointer, edit(before.at(pointer)));
     std::string fields;
@@ -173,7 +173,7 @@ TEST_F(Verify, ComputesARecordsOwnValuesAgain) {
 
   // Only where something else kept the processor busy may the steps fill a quarter of their window.
   const auto four_times_the_steps = [&](const Json&) {
-    const Json timing = files::read_json(folder_ / record, "record").at("timing");
+    const Json timing = files::read_any_json(folder_ / record).at("timing");
     const auto step_ms = timing.at("step_ms").get<std::vector<double>>();
     return 4 * std::accumulate(step_ms.begin() + timing.at("warmup_steps").get<int64_t>(), step_ms.end(), 0.0);
   };
