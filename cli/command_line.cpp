@@ -1,5 +1,3 @@
-#include "cli/command_line.h"
-
 #include "ablations/plan/ladder.h"
 #include "cli/command.h"
 #include "cli/help.h"
@@ -121,6 +119,7 @@ std::string fault_of(const CommandLine& line, const Command* command, const std:
         std::ranges::any_of(arguments, [&](const std::string& argument) { return argument.starts_with(flag + "="); });
     if (most == 0 && has_value) return flag + " takes no value";
   }
+  if (kind == "ValidationError") return replaced(what, ": must ", " must ");
   if (kind == "RequiresError") return replaced(what, " requires ", " needs ");
   if (kind == "ExcludesError") return replaced(what, " excludes ", " cannot be combined with ");
   return what;
@@ -143,11 +142,10 @@ CommandLine::CommandLine()
   app.set_version_flag("-V,--version", fmt::format("ladder {}, torch {}", harness::program_version(), TORCH_VERSION),
                        "the program's and PyTorch's version");
   app.get_version_ptr()->group(app.get_help_ptr()->get_group());
-  add_measuring_commands(*this);
-  add_reporting_commands(*this);
-  add_comparing_commands(*this);
-  add_training_commands(*this);
-  add_help_commands(*this);
+  for (auto* const add : {add_doctor, add_ablate, add_run, add_profile, add_report, add_history, add_verify, add_merge,
+                          add_compare, add_gate, add_train, add_sample, add_tokenize, add_help, add_completion}) {
+    add(*this);
+  }
   for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     for (CLI::Option* option : command->get_options()) {
       if (option->get_items_expected_max() == 0) option->disable_flag_override();  // no --json=3

@@ -111,8 +111,6 @@ std::string branch(const Command& command) {
       command.words.name, flags, cases, argument.values, argument.kind);
 }
 
-}  // namespace
-
 std::string bash_completion(const CommandLine& line) {
   std::string text = script_begin;
   std::vector<std::string> names;
@@ -124,6 +122,29 @@ std::string bash_completion(const CommandLine& line) {
          fmt::format("    '') values='{}' flags='-h --help --help-all -V --version' kind='argument' ;;\n",
                      fmt::join(names, " ")) +
          script_end;
+}
+
+}  // namespace
+
+void add_completion(CommandLine& line) {
+  auto shell = std::make_shared<std::string>("bash");
+  Command& command = line.add(
+      {.group = "Help",
+       .name = "completion",
+       .summary = "a script that completes commands and flags in bash",
+       .about = "Prints a script for bash. To have it in every shell, add the line of the first example to ~/.bashrc.",
+       .examples = {{"source <(ladder completion bash)", "From then on, in this shell: ladder ab<Tab> --mo<Tab>"},
+                    {"ladder completion bash > ladder.bash", "The script in a file."}}});
+  command.heading("Arguments");
+  auto* option = command.add_option("shell", *shell, "bash, the only one (default)");
+  command.values[option] = {"bash"};
+  command.callback([&line, shell] {
+    line.chosen = [&line, shell] {
+      if (*shell != "bash") throw std::invalid_argument(fmt::format("completion must be for bash, got {}", *shell));
+      fmt::print("{}", bash_completion(line));
+      return 0;
+    };
+  });
 }
 
 }  // namespace ablations

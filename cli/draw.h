@@ -2,13 +2,11 @@
 #pragma once
 
 #include "results/gate.h"
-#include "results/lr_sweep.h"
 #include "results/report.h"
-#include "results/to_loss.h"
-#include "results/training_report.h"
 #include "study/archive/study_files.h"
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -56,14 +54,17 @@ void remove_drawn_gate(const std::filesystem::path& out);
 // Writes report.json and its exports into `out` and draws them.
 Drawn draw_report(const Report& report, const std::filesystem::path& out);
 
-// Write the document into `out` and draw it.
-Drawn draw_training_report(const TrainingReport& report, const std::filesystem::path& out);
-Drawn draw_lr_sweep(const LearningRateSweep& sweep, const std::filesystem::path& out);
-Drawn draw_to_loss(const TimeToLoss& study, const std::filesystem::path& out);
+// Writes the document of a training, a sweep or a study of time to loss into OUT/NAME and draws it.
+template <Document T>
+Drawn draw_document(const T& document, const std::filesystem::path& out, const char* name) {
+  std::filesystem::create_directories(out);
+  write_document(out / name, document);
+  return draw("report", out / name, out);
+}
 
-// They do not throw: the measurements count even without their drawing. The first draws the report of one study.
+// Returns what `drawing` returns. Prints `failure` if it throws, because the measurements count even without a drawing.
+Drawn try_draw(const char* failure, const std::function<Drawn()>& drawing);
+// The same for the report of one study.
 Drawn try_draw_report(const StudyFiles& study, const std::filesystem::path& out);
-Drawn try_draw_lr_sweep(const LearningRateSweep& sweep, const std::filesystem::path& out);
-Drawn try_draw_to_loss(const TimeToLoss& study, const std::filesystem::path& out);
 
 }  // namespace ablations

@@ -11,7 +11,7 @@
 #include "ablations/run/occupy.h"
 #include "ablations/run/runner.h"
 #include "ablations/run/study_folder.h"
-#include "cli/commands.h"
+#include "cli/command.h"
 #include "cli/draw.h"
 #include "cli/place.h"
 #include "cli/request.h"
@@ -32,6 +32,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <utility>
@@ -43,6 +44,23 @@ namespace fs = std::filesystem;
 using files::Json;
 
 namespace {
+
+struct GateFlags {
+  WorkloadFlags workload;
+  std::string base, head;                       // a bundle's folder or a program; head empty: this program
+  std::string baselines = "results/baselines";  // compared with if base is empty, and saved into
+  std::string ladder, out;
+  std::vector<std::string> rungs;  // empty: the last that applies here
+  double min_effect = harness::usual_min_effect;
+  int64_t pairs = 0;    // 0: 8, or 16 to calibrate
+  int64_t top_up = -1;  // more pairs if those are inconclusive; -1: as many again
+  int64_t limit_s = 900;
+  bool calibrate = false;  // head against itself: what this machine can show
+  bool save = false;       // store what was measured as the new baseline or noise floor
+  bool blocked = false;    // all of base's runs, then all of head's
+  bool force = false, resume = false, json = false;
+  bool wait = false;  // until no other ladder measures on the device
+};
 
 constexpr const char* went_on_after = "went on after";
 
@@ -321,8 +339,6 @@ int show(const GateResult& result, const fs::path& out, bool json) {
   return result.exit_status;
 }
 
-}  // namespace
-
 int gate(const GateFlags& flags) {
   fs::path out = flags.out.empty() ? fs::path() : files::named_folder(flags.out);
   Plan plan;
@@ -381,6 +397,65 @@ int gate(const GateFlags& flags) {
     fmt::print(stderr, "ladder: the summary was not written: {}\n", files::printable(error.what()));
   }
   return show(result, out, flags.json);
+}
+
+}  // namespace
+
+void add_gate(CommandLine& line) {
+  auto flags = std::make_shared<GateFlags>();
+  Command& command = line.add(
+      {.group = "Compare",
+       .name = "gate",
+       .summary = "did the program become slower? exit status for CI",
+       .about =
+           "Runs two programs in turn, or one program against a stored baseline of this device, each run in a fresh "
+           "process. Ends with one verdict. Exit status: 0 the same or faster; 1 slower, different losses, or head "
+           "failed; 3 inconclusive, or base failed.\n"
+           "Leaves a folder with the records, gate.json, summary.md, a page, gate.html, and its charts; "
+           "with --save also a baseline. docs/power.md says how small a slowdown it finds and how often it is wrong.",
+       .examples = {{"ladder gate --base old/bundle --head new/bundle", "Two bundles side by side."},
+                    {"ladder gate --calibrate --save",
+                     "How small a difference this machine can show: its noise floor."},
+                    {"ladder gate --save",
+                     "The first time, makes a baseline of this device; later, compares with it."}},
+       .common = {"--base", "--head", "--save", "--calibrate", "--ladder", "--rung", "--pairs", "--min-effect", "--out",
+                  "--resume", "--json"}});
+  command.heading("What to compare");
+  add_text(command, "--base", flags->base, "the program as it was: a bundle's folder, or a program", "PATH");
+  add_text(command, "--head", flags->head, "the program as it is now (default: this one)", "PATH");
+  add_output(command, "--baselines", flags->baselines,
+             "folder with baselines by device and recipe: compared with if there is no --base, and where --save "
+             "stores (default: results/baselines)",
+             "FOLDER");
+  command.add_flag("--calibrate", flags->calibrate,
+                   "--head against itself: how small a difference this machine can show");
+  command.add_flag("--save", flags->save,
+                   "store the runs if there is no baseline or they are faster; with --calibrate the noise floor");
+  add_ladder_flag(command, flags->ladder, "where the recipes come from (default: same as ablate)");
+  add_rungs_flag(command, "--rung", flags->rungs, "rungs to measure (default: the last)");
+  command.heading("How to compare");
+  add_min_effect_flag(command, flags->min_effect, "slowdown");
+  add_number(command, "--pairs", flags->pairs,
+             "pairs of runs, fresh processes (default 8; 16 to calibrate); 6 can reach a verdict", 6, 1000);
+  add_number(command, "--top-up", flags->top_up, "more pairs, once, if those are inconclusive (default: as many again)",
+             0, 1000);
+  command.add_flag("--blocked", flags->blocked,
+                   "make all runs of base before those of head, if one disturbs the other; drift is then not seen");
+  add_number(command, "--limit-s", flags->limit_s, "seconds after which a run is stopped (default 900)", 1, 1000000);
+  command.add_flag("--force", flags->force, "compare even if the circumstances differ, and say so");
+  add_wait_flag(command, flags->wait);
+  add_workload_flags(command, flags->workload, "the ladder's", "the ladder's");
+  command.heading("Where the results go");
+  add_output(command, "--out", flags->out, "folder of the gate (default: gates/<ladder>-<time>)", "FOLDER");
+  command.add_flag("--resume", flags->resume,
+                   "make the runs that the gate in --out lacks; --base and --head must name the same programs again");
+  command.add_flag("--json", flags->json, "print the verdict as JSON");
+  command.exclude("--base", {"--calibrate", "--save"});  // what is saved must be faster than what is stored
+  command.exclude("--calibrate", {"--min-effect", "--top-up", "--blocked", "--force"});
+  command.callback([&line, &command, flags] {
+    if (flags->resume) check_resume(command, {"--base", "--head", "--baselines", "--json", "--wait"}, "gate");
+    line.chosen = [flags] { return gate(*flags); };
+  });
 }
 
 }  // namespace ablations

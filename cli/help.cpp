@@ -140,73 +140,6 @@ void print_help_on(const CommandLine& line, const std::string& topic) {
   fmt::print("{}", text);
 }
 
-void add_help(CommandLine& line) {
-  struct Flags {
-    std::string topic;
-    bool markdown = false, techniques = false, claims = false;
-  };
-  auto flags = std::make_shared<Flags>();
-  Command& command = line.add(
-      {.group = "Help",
-       .name = "help",
-       .summary = "explain a command or an optimization",
-       .about = "Of a command it prints the same as `ladder COMMAND --help`; of an optimization, how it works and what "
-                "it costs. With a flag it prints a page of docs in Markdown.",
-       .examples = {
-           {"ladder help ablate", "The help of `ladder ablate`."},
-           {"ladder help flash", "What is flash attention?"},
-           {"ladder help --techniques", "Every optimization: how it works, what it costs, how a run proves it."},
-           {"ladder help --claims", "What others claim of each, and what was measured."}}});
-  command.heading("Arguments");
-  auto* topic =
-      command.add_option("topic", flags->topic, "a command, or the name of an optimization (default: the commands)");
-  for (const Command* other : line.commands()) command.values[topic].push_back(other->words.name);
-  for (const std::string& name : technique_names()) command.values[topic].push_back(name);
-  command.heading("What to print");
-  auto* every_command = command.add_flag("--markdown", flags->markdown, "docs/cli.md: every command");
-  every_command->excludes(topic);
-  auto* every_technique = command.add_flag("--techniques", flags->techniques, "docs/techniques.md: every optimization");
-  every_technique->excludes(topic)->excludes(every_command);
-  command.add_flag("--claims", flags->claims, "docs/claims.md: what others claim of them, and what was measured")
-      ->excludes(topic)
-      ->excludes(every_command)
-      ->excludes(every_technique);
-  command.callback([&line, flags] {
-    line.chosen = [&line, flags] {
-      if (!flags->topic.empty()) {
-        print_help_on(line, flags->topic);
-        return 0;
-      }
-      fmt::print("{}", flags->techniques ? techniques_page()
-                       : flags->claims   ? claims_page(recorded_evidence())
-                       : flags->markdown ? help_markdown(line)
-                                         : program_help(line, standard_output()));
-      return 0;
-    };
-  });
-}
-
-void add_completion(CommandLine& line) {
-  auto shell = std::make_shared<std::string>("bash");
-  Command& command = line.add(
-      {.group = "Help",
-       .name = "completion",
-       .summary = "a script that completes commands and flags in bash",
-       .about = "Prints a script for bash. To have it in every shell, add the line of the first example to ~/.bashrc.",
-       .examples = {{"source <(ladder completion bash)", "From then on, in this shell: ladder ab<Tab> --mo<Tab>"},
-                    {"ladder completion bash > ladder.bash", "The script in a file."}}});
-  command.heading("Arguments");
-  auto* option = command.add_option("shell", *shell, "bash, the only one (default)");
-  command.values[option] = {"bash"};
-  command.callback([&line, shell] {
-    line.chosen = [&line, shell] {
-      if (*shell != "bash") throw std::invalid_argument(fmt::format("completion must be for bash, got {}", *shell));
-      fmt::print("{}", bash_completion(line));
-      return 0;
-    };
-  });
-}
-
 }  // namespace
 
 std::string name_of(const CLI::Option& option) {
@@ -275,9 +208,48 @@ std::string help_markdown(const CommandLine& line) {
   return text + "\n<!-- Made by: build/release/ladder help --markdown > docs/cli.md -->\n";
 }
 
-void add_help_commands(CommandLine& line) {
-  add_help(line);
-  add_completion(line);
+void add_help(CommandLine& line) {
+  struct Flags {
+    std::string topic;
+    bool markdown = false, techniques = false, claims = false;
+  };
+  auto flags = std::make_shared<Flags>();
+  Command& command = line.add(
+      {.group = "Help",
+       .name = "help",
+       .summary = "explain a command or an optimization",
+       .about = "Of a command it prints the same as `ladder COMMAND --help`; of an optimization, how it works and what "
+                "it costs. With a flag it prints a page of docs in Markdown.",
+       .examples = {
+           {"ladder help ablate", "The help of `ladder ablate`."},
+           {"ladder help flash", "What is flash attention?"},
+           {"ladder help --techniques", "Every optimization: how it works, what it costs, how a run proves it."},
+           {"ladder help --claims", "What others claim of each, and what was measured."}}});
+  command.heading("Arguments");
+  auto* topic =
+      command.add_option("topic", flags->topic, "a command, or the name of an optimization (default: the commands)");
+  for (const Command* other : line.commands()) command.values[topic].push_back(other->words.name);
+  for (const std::string& name : technique_names()) command.values[topic].push_back(name);
+  command.heading("What to print");
+  command.add_flag("--markdown", flags->markdown, "docs/cli.md: every command");
+  command.add_flag("--techniques", flags->techniques, "docs/techniques.md: every optimization");
+  command.add_flag("--claims", flags->claims, "docs/claims.md: what others claim of them, and what was measured");
+  command.exclude("topic", {"--markdown", "--techniques", "--claims"});
+  command.exclude("--markdown", {"--techniques", "--claims"});
+  command.exclude("--techniques", {"--claims"});
+  command.callback([&line, flags] {
+    line.chosen = [&line, flags] {
+      if (!flags->topic.empty()) {
+        print_help_on(line, flags->topic);
+        return 0;
+      }
+      fmt::print("{}", flags->techniques ? techniques_page()
+                       : flags->claims   ? claims_page(recorded_evidence())
+                       : flags->markdown ? help_markdown(line)
+                                         : program_help(line, standard_output()));
+      return 0;
+    };
+  });
 }
 
 }  // namespace ablations

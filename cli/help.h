@@ -18,7 +18,4 @@ std::string help_markdown(const CommandLine& line);
 // "-B, --batch N"; a positional one in capitals, "SHARDS..." where it may be several.
 std::string name_of(const CLI::Option& option);
 
-// A script that completes `ladder` in bash.
-std::string bash_completion(const CommandLine& line);
-
 }  // namespace ablations

@@ -5,7 +5,7 @@
 #include "ablations/training/rate_verdict.h"
 #include "ablations/training/training.h"
 #include "ablations/training/training_folder.h"
-#include "cli/commands.h"
+#include "cli/command.h"
 #include "cli/draw.h"
 #include "cli/place.h"
 #include "cli/prompt.h"
@@ -46,7 +46,7 @@ void check_sweep_steps(int64_t steps) {
 }
 
 // Without validation: the losses of the end are compared.
-PreparedTraining prepared_sweep(TrainFlags flags, double lowest) {
+PreparedTraining prepared_sweep(TrainingFlags flags, double lowest) {
   flags.lr = lowest;
   PreparedTraining prepared = prepared_training(flags);
   TrainingSettings& settings = prepared.training.settings;
@@ -56,7 +56,7 @@ PreparedTraining prepared_sweep(TrainFlags flags, double lowest) {
   return prepared;
 }
 
-std::vector<TrainingSchedule> schedules_of(TrainFlags flags, const std::vector<double>& rates, int64_t steps) {
+std::vector<TrainingSchedule> schedules_of(TrainingFlags flags, const std::vector<double>& rates, int64_t steps) {
   std::vector<TrainingSchedule> schedules;
   for (const double rate : rates) {
     flags.lr = rate;
@@ -118,8 +118,8 @@ void keep(const LearningRateSweep& sweep, const fs::path& out) {
 
 }  // namespace
 
-int lr_sweep(const TrainFlags& flags) {
-  const std::vector<double> rates = rates_of(flags.lr_sweep);
+int lr_sweep(const TrainingFlags& flags, const std::string& range) {
+  const std::vector<double> rates = rates_of(range);
   const fs::path out = files::named_folder(flags.out);
   if (!out.empty()) {
     check_can_make(out);
@@ -156,7 +156,7 @@ int lr_sweep(const TrainFlags& flags) {
   fmt::print("{}", flags.json ? files::ascii_text(json_of(sweep)) + "\n" : lr_sweep_table(sweep, standard_output()));
   std::fflush(stdout);
   if (!out.empty() && !stopped) {
-    const Drawn drawn = try_draw_lr_sweep(sweep, out);
+    const Drawn drawn = try_draw("the sweep was not drawn", [&] { return draw_document(sweep, out, lr_sweep_file); });
     if (!flags.json) fmt::print("{}", drawn.said);
     if (drawn.exit_status != 0) fmt::print(stderr, "draw it with: ladder report {}\n", printable(flags.out));
   }

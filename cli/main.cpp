@@ -1,6 +1,6 @@
 // The one handler of errors: input that cannot be used ends with exit status 2, something that this machine cannot do
 // with 3, everything else with 1.
-#include "cli/command_line.h"
+#include "cli/command.h"
 #include "files/printable.h"
 #include "harness/observe/library_calls.h"
 #include "harness/process/unfit.h"

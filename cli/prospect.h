@@ -16,7 +16,7 @@ struct Prospect {
 };
 
 // Throws std::invalid_argument as make_plan does. Neither times anything for the plan nor looks into its text.
-Prospect prospect_of(const AblateFlags& flags);
+Prospect prospect_of(const StudyFlags& flags);
 
 // "can be measured", "not measured" or "not applicable here".
 const char* status_text(const Rung& rung);

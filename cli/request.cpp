@@ -148,7 +148,7 @@ Choose choice_of(OwnOperations& timed) {
 
 }  // namespace
 
-Plan make_plan(const AblateFlags& ablate, OwnAre own) {
+Plan make_plan(const StudyFlags& ablate, OwnAre own) {
   const WorkloadFlags& flags = ablate.workload;
   Ladder ladder = load_ladder(chosen_ladder(ablate.ladder));
   apply(flags, ladder.workload, ladder.plan);
@@ -237,7 +237,7 @@ std::string check_workload(const Plan& plan) {
 namespace {
 
 // The run of a record, with this program and on its data, or every reason why not.
-RunOptions options_again(const RunFlags& run) {
+RunOptions options_again(const StepFlags& run) {
   const auto record = read_document<Record>(run.from);
   RunOptions options = options_of(record, run.from);
   options.data = data_file(run.workload);
@@ -272,7 +272,7 @@ RunOptions options_again(const RunFlags& run) {
 }
 
 // A run of a plan, as the runner starts it.
-RunOptions planned_options(const RunFlags& run) {
+RunOptions planned_options(const StepFlags& run) {
   const Plan plan = plan_from_json(files::read_any_json(run.plan), run.plan);
   const PlannedRun& planned = planned_run(plan, run);
   const Rung& rung = plan.rungs[planned.rung];
@@ -308,7 +308,7 @@ struct FlagNames {
 };
 
 // The recipe and the size of a step; rungs are those of the machine.
-RunOptions step_options(const RunFlags& run, const harness::Machine& machine, const FlagNames& names, OwnAre own) {
+RunOptions step_options(const StepFlags& run, const harness::Machine& machine, const FlagNames& names, OwnAre own) {
   const WorkloadFlags& flags = run.workload;
   RunOptions options;
   options.positions = flags.positions;
@@ -354,13 +354,13 @@ RunOptions step_options(const RunFlags& run, const harness::Machine& machine, co
 
 }  // namespace
 
-const PlannedRun& planned_run(const Plan& plan, const RunFlags& run) {
+const PlannedRun& planned_run(const Plan& plan, const StepFlags& run) {
   const auto found = std::ranges::find(plan.runs, run.run_id, &PlannedRun::id);
   if (found == plan.runs.end()) throw std::invalid_argument(fmt::format("{}: no run \"{}\"", run.plan, run.run_id));
   return *found;
 }
 
-RunOptions run_options(const RunFlags& run) {
+RunOptions run_options(const StepFlags& run) {
   if (!run.from.empty()) return options_again(run);
   if (!run.plan.empty()) return planned_options(run);
   const WorkloadFlags& flags = run.workload;
@@ -378,22 +378,18 @@ RunOptions run_options(const RunFlags& run) {
   return options;
 }
 
-RunOptions step_options(const DoctorFlags& flags) {
-  const bool is_json =
-      flags.plan.front() == '{' || flags.plan.ends_with(".json") || flags.plan.find('/') != std::string::npos;
-  if (is_json && !flags.ladder.empty()) throw std::invalid_argument("--ladder: needs the name of a rung in --plan");
-  RunFlags run;
-  run.workload = flags.workload;
-  run.ladder = flags.ladder;
-  (is_json ? run.recipe : run.rung) = flags.plan;
+RunOptions planned_step(const std::string& plan, StepFlags step, int64_t memory) {
+  const bool is_json = plan.front() == '{' || plan.ends_with(".json") || plan.find('/') != std::string::npos;
+  if (is_json && !step.ladder.empty()) throw std::invalid_argument("--ladder: needs the name of a rung in --plan");
+  (is_json ? step.recipe : step.rung) = plan;
   const harness::Machine& here = harness::this_machine();
   harness::Machine another = here;
-  another.gpu = harness::Gpu{
-      .name = "another device", .compute_capability = assumed_compute_capability, .memory_bytes = flags.memory};
+  another.gpu =
+      harness::Gpu{.name = "another device", .compute_capability = assumed_compute_capability, .memory_bytes = memory};
   RunOptions options =
-      step_options(run, flags.memory > 0 ? another : here, {.recipe = "--plan", .rung = "--plan"}, OwnAre::as_listed);
+      step_options(step, memory > 0 ? another : here, {.recipe = "--plan", .rung = "--plan"}, OwnAre::as_listed);
   check_context(options.model, options.T, options.positions);
-  check_recipe(options.recipe, model::preset(options.model), flags.memory > 0 || !here.gpu ? another : here);
+  check_recipe(options.recipe, model::preset(options.model), memory > 0 || !here.gpu ? another : here);
   return options;
 }
 

@@ -10,7 +10,7 @@
 #include "ablations/training/quality.h"
 #include "ablations/training/training_folder.h"
 #include "ablations/training/training_log.h"
-#include "cli/commands.h"
+#include "cli/command.h"
 #include "cli/defaults.h"
 #include "cli/draw.h"
 #include "cli/place.h"
@@ -124,7 +124,7 @@ TimeToLoss planned_study(const ToLossFlags& flags) {
   study = judged(std::move(study));
   const Rung& reference = study.rungs[study.reference];
 
-  TrainFlags of_reference = flags.training;
+  TrainingFlags of_reference = flags.training;
   of_reference.workload = sized_as(ladder.workload, of_reference.workload);
   of_reference.recipe = model::to_json(reference.recipe).dump();
   of_reference.validations = 20;
@@ -264,6 +264,23 @@ bool all_ended_well(const TimeToLoss& study) {
 
 }  // namespace
 
+void add_to_loss_flags(Command& command, ToLossFlags& flags) {
+  command.heading("Time to a loss");
+  CLI::Option* const to_loss = add_real(
+      command, "--to-loss", flags.loss,
+      "train each rung for --steps, --tokens or --epochs: seconds to this validation loss, and quality at the end",
+      "a number above 0", above_zero);
+  add_number(command, "--seeds", flags.seeds, "trainings of each rung, with seeds from --seed on (default 3)", 1, 100);
+  add_real(command, "--margin", flags.margin,
+           "nats by which a rung's loss at the end may be higher and still count as the same quality (default 0.02)",
+           "a number above 0", above_zero);
+  add_length_flags(command, flags.training);
+  add_learning_flags(command, flags.training);
+  add_validation_flags(command, flags.training, "a twentieth of all");
+  for (const char* flag : {"--seeds", "--margin"}) command.get_option(flag)->needs(to_loss);
+  for (const std::string& flag : training_flags) command.get_option(flag)->needs(to_loss);
+}
+
 bool holds_to_loss(const std::string& folder) { return fs::exists(fs::path(folder) / to_loss_file); }
 
 int to_loss(const ToLossFlags& flags) {
@@ -301,7 +318,8 @@ int to_loss(const ToLossFlags& flags) {
                study.trainings.size(), study.planned(), printable(out.string()));
     return 130;
   }
-  const Drawn drawn = json ? Drawn{.exit_status = 0, .said = ""} : try_draw_to_loss(study, out);
+  const auto drawing = [&] { return draw_document(study, out, to_loss_file); };
+  const Drawn drawn = json ? Drawn{.exit_status = 0, .said = ""} : try_draw("the study was not drawn", drawing);
   fmt::print("{}", json ? files::ascii_text(json_of(study)) + "\n" : to_loss_table(study, standard_output()));
   if (!json) fmt::print("{}", drawn.said);
   std::fflush(stdout);

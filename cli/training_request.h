@@ -27,14 +27,14 @@ struct PreparedTraining {
 // Each throws std::invalid_argument that names the flag or the file, its value and what is allowed, harness::Unfit for
 // a device that this machine does not have. training.environment is left empty. The second is for --resume: flags may
 // only say where the texts are, which must be the same.
-PreparedTraining prepared_training(const TrainFlags& flags);
-PreparedTraining prepared_again(const TrainFlags& flags, const Training& training);
+PreparedTraining prepared_training(const TrainingFlags& flags);
+PreparedTraining prepared_again(const TrainingFlags& flags, const Training& training);
 
 // Why the recipe cannot be trained with; empty: it can.
 std::string training_obstacle(const model::Recipe& recipe);
 
 // The learning rates that the flags ask for, of a training of so many steps. Throws as above.
-TrainingSchedule schedule_of(const TrainFlags& flags, int64_t steps);
+TrainingSchedule schedule_of(const TrainingFlags& flags, int64_t steps);
 
 // Throws std::invalid_argument where the weights that the training begins with, if it names any, are others by now.
 void check_first_weights(const Training& training);
