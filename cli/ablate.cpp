@@ -28,7 +28,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <memory>
 #include <stdexcept>
 #include <thread>
 #include <utility>
@@ -51,14 +50,14 @@ struct AblateFlags : StudyFlags {
   ToLossFlags to_loss;
 };
 
-struct Begun {
+struct OpenedStudy {
   Plan plan;
   fs::path folder;
   bool is_new;         // its folder does not exist yet
   bool grows = false;  // from a quick look to the whole ladder
 };
 
-Begun gone_on_with(const AblateFlags& flags) {
+OpenedStudy resumed_study(const AblateFlags& flags) {
   const fs::path out = files::named_folder(flags.out);
   Plan plan = open_study(out);
   if (plan.gate) {
@@ -77,7 +76,7 @@ Begun gone_on_with(const AblateFlags& flags) {
   return {std::move(plan), out, /*is_new=*/false, grows};
 }
 
-// The build that made this program, for instance, may have just ended.
+// Waits, for instance, for the build that made this program.
 void wait_for_quiet() {
   for (int seconds = 0; seconds < 60 && harness::other_work_runs(); ++seconds) {
     if (seconds == 0) fmt::print(stderr, "other work is running: waiting up to a minute for it to end\n");
@@ -85,10 +84,10 @@ void wait_for_quiet() {
   }
 }
 
-// Throws harness::Unfit where a run would not end well.
+// Throws harness::Unfit if a run is expected to fail.
 void check_estimate(const Plan& plan, const Estimate& estimate) {
   const harness::Machine& machine = harness::this_machine();
-  const std::string why = hopeless_here(plan, estimate);
+  const std::string why = reason_against_running_here(plan, estimate);
   if (why.empty()) return;
   const std::vector<std::string> names = ladder_names();
   const bool has_own = !machine.gpu && std::ranges::find(names, plan.ladder.name + "-cpu") != names.end();
@@ -106,7 +105,7 @@ fs::path folder_for(const AblateFlags& flags, const Plan& plan) {
   return flags.out.empty() ? default_studies() / plan.id : files::named_folder(flags.out);
 }
 
-// Prints the plan. Throws as a study would that is begun.
+// Prints the plan. Throws as a new study does.
 int dry_run(const AblateFlags& flags) {
   const Prospect prospect = prospect_of(flags);
   (void)check_workload(prospect.plan);
@@ -120,8 +119,8 @@ int dry_run(const AblateFlags& flags) {
   return 0;
 }
 
-Begun planned(const AblateFlags& flags) {
-  // What cannot be is refused before anything is timed for the plan, whose rungs are those of the listed one or fewer.
+OpenedStudy new_study(const AblateFlags& flags) {
+  // Refuses an impossible study before anything is timed. The timed plan has the listed plan's rungs or fewer.
   const Plan listed = make_plan(flags, OwnAre::as_listed);
   const std::string tokens = check_workload(listed);
   if (flags.quick && !flags.out.empty()) check_may_begin(files::named_folder(flags.out));
@@ -138,18 +137,18 @@ Begun planned(const AblateFlags& flags) {
                           plan.ladder.name == "gpt2" ? "" : ", without bfloat16")
             : harness::this_machine().no_gpu_reason + ", so this measures what the CPU can do; CPU figures only");
   }
-  // A shard that is started twice, as Slurm does after a pre-emption, is resumed: its plan is the same.
-  const bool goes_on = plan.shard && fs::exists(out / "plan.json") && json_of(open_study(out)) == json_of(plan);
-  if (goes_on) {
+  // Slurm starts a shard again after a pre-emption. Its plan is the same, so it is resumed.
+  const bool resumes = plan.shard && fs::exists(out / "plan.json") && json_of(open_study(out)) == json_of(plan);
+  if (resumes) {
     check_reads_elsewhere(out, inputs_of(plan));
     check_not_edited(plan, out);
   } else {
     check_may_begin(out);
   }
-  return {std::move(plan), out, !goes_on};
+  return {std::move(plan), out, !resumes};
 }
 
-// As a table with its page, or as JSON. Exit status 1 where a rung failed, was not proven or is void.
+// Prints a table and draws a page, or prints JSON. Returns exit status 1 if a rung failed, was not proven or is void.
 int show(const Plan& plan, const StudyFiles& study, const fs::path& folder, const AblateFlags& flags) {
   if (flags.json) return show_study(study.study, true);
   const Drawn drawn = plan.shard ? Drawn{} : try_draw_report(study, folder);
@@ -168,9 +167,9 @@ int show(const Plan& plan, const StudyFiles& study, const fs::path& folder, cons
   return status;
 }
 
-int ablate(const AblateFlags& flags) {
+int measure_ladder(const AblateFlags& flags) {
   if (flags.dry_run) return dry_run(flags);
-  const auto [plan, out, is_new, grows] = flags.resume ? gone_on_with(flags) : planned(flags);
+  const auto [plan, out, is_new, grows] = flags.resume ? resumed_study(flags) : new_study(flags);
   if (flags.explain && plan.mode != Mode::cumulative) {
     throw std::invalid_argument(
         "--explain: needs --mode cumulative, because it compares each rung with the one before it; "
@@ -200,12 +199,12 @@ int ablate(const AblateFlags& flags) {
     if (flags.json) (void)show_study(computed_study(plan, out).study, true);
     return 0;
   }
-  // Not by its path: a build may replace the file while the study runs.
+  // A build may replace the file while the study runs, so the path is no use.
   const Programs programs{.ladder = fmt::format("/proc/{}/exe", ::getpid()), .python = python()};
-  const std::string to_go_on = fmt::format("ladder ablate --resume{}{} --out {}", plan.quick ? " --quick" : "",
-                                           flags.explain ? " --explain" : "", printable(out.string()));
+  const std::string resume_command = fmt::format("ladder ablate --resume{}{} --out {}", plan.quick ? " --quick" : "",
+                                                 flags.explain ? " --explain" : "", printable(out.string()));
   const auto interrupted = [&] {
-    fmt::print(stderr, "completed runs are saved; resume with: {}\n", to_go_on);
+    fmt::print(stderr, "completed runs are saved; resume with: {}\n", resume_command);
     return 130;
   };
   const auto begun = std::chrono::steady_clock::now();
@@ -235,7 +234,7 @@ int ablate(const AblateFlags& flags) {
     add(outcome.not_made_again, "disturbed ", " again");
     std::fflush(stdout);
     fmt::print(stderr, "{}: the budget of {} s is spent; resume with: {}\n", fmt::join(left, ", "), flags.budget_s,
-               to_go_on);
+               resume_command);
   }
   return outcome.some_failed ? 1 : status;
 }
@@ -349,36 +348,40 @@ void add_flags_of_results(Command& command, AblateFlags& flags) {
   command.add_flag("--json", flags.json, "print the study as JSON, draw nothing");
 }
 
-std::function<int()> chosen_study(const Command& command, const std::shared_ptr<AblateFlags>& flags) {
-  if (flags->resume) check_resume(command, {"--json", "--budget-s", "--explain", "--wait", "--quick"}, "study");
-  const bool resumes_to_loss = flags->resume && holds_to_loss(flags->out);
-  if (!resumes_to_loss && command.count("--to-loss") == 0) {
-    if (!flags->shard.empty() && flags->out.empty()) {
-      throw std::invalid_argument("--shard needs --out, a folder of its own for each shard");
-    }
-    return [flags] { return ablate(*flags); };
+bool is_to_loss(const AblateFlags& flags) {
+  return flags.to_loss.loss > 0 || (flags.resume && holds_to_loss(flags.out));
+}
+
+void check_flags(const Command& command, const AblateFlags& flags) {
+  check_resume(command, {"--json", "--budget-s", "--explain", "--wait", "--quick"}, "study");
+  if (!is_to_loss(flags)) {
+    if (flags.shard.empty() || !flags.out.empty()) return;
+    throw std::invalid_argument("--shard needs --out, a folder of its own for each shard");
   }
-  if (flags->out.empty()) throw std::invalid_argument("--to-loss needs --out, the folder of its trainings");
+  if (flags.out.empty()) throw std::invalid_argument("--to-loss needs --out, the folder of its trainings");
   for (const std::string& flag : flags_of_runs) {
     if (command.count(flag) == 0) continue;
     throw std::invalid_argument(
         fmt::format("{}: cannot be combined with --resume of a study that was begun with --to-loss", flag));
   }
-  return [flags] { return to_loss(to_loss_flags(*flags)); };
+}
+
+int ablate(const AblateFlags& flags) {
+  return is_to_loss(flags) ? to_loss(to_loss_flags(flags)) : measure_ladder(flags);
 }
 
 }  // namespace
 
 void add_ablate(CommandLine& line) {
-  auto flags = std::make_shared<AblateFlags>();
   Command& command = line.add(ablate_words);
-  add_flags_of_rungs(command, *flags);
-  add_flags_of_effort(command, *flags);
-  add_workload_flags(command, flags->workload, "the ladder's", "the ladder's");
-  add_data_flags(command, flags->workload);
-  add_deterministic_flag(command, flags->workload);
-  add_flags_of_results(command, *flags);
-  add_to_loss_flags(command, flags->to_loss);
+  AblateFlags& flags = command.runs(ablate);
+  add_flags_of_rungs(command, flags);
+  add_flags_of_effort(command, flags);
+  add_workload_flags(command, flags.workload, "the ladder's", "the ladder's");
+  add_data_flags(command, flags.workload);
+  add_deterministic_flag(command, flags.workload);
+  add_flags_of_results(command, flags);
+  add_to_loss_flags(command, flags.to_loss);
   command.exclude("--explain", {"--shard"});
   command.exclude("--dry-run", {"--resume"});
   command.exclude("--quick", {"--repeats", "--shard", "--sweep", "--with-peer", "--factors", "--mode"});
@@ -386,7 +389,7 @@ void add_ablate(CommandLine& line) {
   command.get_option("--steps")->description(
       "timed steps of a run (default: the ladder's; on a GPU up to eight times as many, until they last 1.5 s); with "
       "--to-loss: updates of the weights");
-  command.callback([&line, &command, flags] { line.chosen = chosen_study(command, flags); });
+  command.callback([&command, &flags] { check_flags(command, flags); });
 }
 
 }  // namespace ablations

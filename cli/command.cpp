@@ -8,14 +8,13 @@
 #include <fmt/ranges.h>
 
 #include <charconv>
-#include <memory>
 #include <optional>
 
 namespace ablations {
 namespace {
 
-// None for a text that is not a number as a whole. CLI11's own conversion would read "010" as 8 and "true" as 1, and
-// its Range takes nan and numbers that overflow.
+// None if the text is not a number as a whole. CLI11's own conversion reads "010" as 8 and "true" as 1. Its Range takes
+// nan, and reads a number that overflows as the largest.
 template <class Number>
 std::optional<Number> parsed(const std::string& text) {
   Number value{};
@@ -91,6 +90,8 @@ std::vector<const Command*> CommandLine::commands() const {
   }
   return list;
 }
+
+const Command& CommandLine::chosen() const { return dynamic_cast<const Command&>(*app.get_subcommands().front()); }
 
 CLI::Option* add_number(Command& command, const std::string& names, int64_t& value, const std::string& help,
                         int64_t least, int64_t most) {

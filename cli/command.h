@@ -10,6 +10,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -34,25 +35,34 @@ struct Command : CLI::App {
   explicit Command(const Words& given);
   // The help shows the flags that follow under this heading.
   void heading(const std::string& text) { option_defaults()->group(text); }
+  // The flags of `carry_out`, which returns the exit status. They live as long as the command.
+  template <class Flags>
+  Flags& runs(int (*carry_out)(const Flags&)) {
+    auto flags = std::make_shared<Flags>();
+    run = [flags, carry_out] { return carry_out(*flags); };
+    return *flags;
+  }
   // `flag` cannot be combined with any of the others.
   void exclude(const std::string& flag, const std::vector<std::string>& others);
 
   Words words;
+  std::function<int()> run;
   std::map<const CLI::Option*, std::vector<std::string>> values;  // that completion offers
 };
 
-// The program's command line. Parsing only chooses what to do.
+// The program's command line. Parsing carries nothing out.
 struct CommandLine {
   CommandLine();
-  CommandLine(const CommandLine&) = delete;  // the commands' callbacks point into it
+  CommandLine(const CommandLine&) = delete;  // commands point into it
   CommandLine& operator=(const CommandLine&) = delete;
   ~CommandLine() = default;
 
   Command& add(const Words& words);
   [[nodiscard]] std::vector<const Command*> commands() const;  // in the order of the help
 
+  [[nodiscard]] const Command& chosen() const;  // after parsing
+
   Command app;
-  std::function<int()> chosen;  // returns the exit status
 };
 
 // Parses and carries out the command. Returns the exit status.

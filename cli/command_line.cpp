@@ -26,20 +26,18 @@ std::vector<std::string> flags_of(const Command& command) {
   std::vector<std::string> flags;
   for (const CLI::Option* option : command.get_options()) {
     if (option->get_group().empty()) continue;
-    for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
-    for (const std::string& name : option->get_snames()) flags.push_back("-" + name);
+    for (const std::string& name : names_of(*option)) flags.push_back(name);
   }
   return flags;
 }
 
-std::vector<std::string> names_of(const auto& map) {
-  std::vector<std::string> names;
-  for (const auto& [name, ignored] : map) names.push_back(name);
-  return names;
+std::vector<std::string> keys_of(const auto& map) {
+  std::vector<std::string> keys;
+  for (const auto& [key, ignored] : map) keys.push_back(key);
+  return keys;
 }
 
-// The flag that somebody meant by a word without one, with the word: a ladder's name, a rung's, a file, a text. Empty:
-// not known.
+// The flag that a word without one needs, and the word: a ladder, a rung, a file, a text. Empty if unknown.
 std::string meant_by(const std::string& word, const Command& command) {
   const auto has = [&](const char* flag) { return command.get_option_no_throw(flag) != nullptr; };
   std::map<std::string, const char*> flags;
@@ -52,7 +50,7 @@ std::string meant_by(const std::string& word, const Command& command) {
   if (has("--ladder")) {
     for (const std::string& name : ladder_names()) flags[name] = "--ladder";
   }
-  const std::vector<std::string> similar = files::nearest(word, names_of(flags));
+  const std::vector<std::string> similar = files::nearest(word, keys_of(flags));
   if (!similar.empty()) return fmt::format("{} {}", flags.at(similar.front()), similar.front());
   const std::string& flag = command.words.stray;
   if (flag.empty()) return "";
@@ -63,7 +61,7 @@ std::string meant_by(const std::string& word, const Command& command) {
   return fmt::format("{} {}", flag, is_plain ? word : files::in_quotes(word));
 }
 
-// What is wrong with a word in a command's place.
+// What is wrong with a word that should be a command.
 std::string fault_of_command(const CommandLine& line, const std::string& word) {
   if (word.starts_with('-')) {
     return files::or_nearest("there is no flag " + files::in_quotes(word), word, flags_of(line.app));
@@ -72,11 +70,11 @@ std::string fault_of_command(const CommandLine& line, const std::string& word) {
   std::map<std::string, std::string> meant{{"version", "--version"}, {"list", "doctor"}};
   for (const std::string& name : ladder_names()) meant[name] = "ablate --ladder " + name;
   for (const Command* known : line.commands()) meant[known->words.name] = known->words.name;
-  const std::vector<std::string> similar = files::nearest(word, names_of(meant));
+  const std::vector<std::string> similar = files::nearest(word, keys_of(meant));
   return similar.empty() ? what : fmt::format("{}; did you mean {}?", what, meant.at(similar.front()));
 }
 
-// And with one that the command does not know.
+// What is wrong with a word that the command does not know.
 std::string fault_of_extra(const Command& command, const std::string& word) {
   if (word.starts_with('-') && word != "-") {
     const std::string flag = word.substr(0, word.find('='));
@@ -155,7 +153,7 @@ CommandLine::CommandLine()
 
 namespace {
 
-// Before anything looks for GPUs. To commands that work in one process, a launcher's variables are somebody else's.
+// Chooses this rank's GPU before anything looks for GPUs. Commands of one process ignore a launcher's variables.
 void prepare_rank(const std::string& command) {
   const bool may_be_rank = command == "train" || command == "run";
   for (const char* name : {"WORLD_SIZE", "RANK", "LOCAL_WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"}) {
@@ -177,8 +175,8 @@ int run_command_line(int argc, char** argv) {
     line.app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_name() == "CallForVersion") return line.app.exit(error);
-    const auto named = line.app.get_subcommands();
-    const auto* command = named.empty() ? nullptr : dynamic_cast<const Command*>(named.front());
+    const bool is_named = !line.app.get_subcommands().empty();
+    const Command* const command = is_named ? &line.chosen() : nullptr;
     if (error.get_exit_code() == 0) {  // --help or --help-all
       fmt::print("{}", help_text(line, command == nullptr ? line.app : *command, standard_output(),
                                  error.get_name() == "CallForAllHelp"));
@@ -189,8 +187,9 @@ int run_command_line(int argc, char** argv) {
                command == nullptr ? "" : " " + command->words.name);
     return 2;
   }
-  prepare_rank(line.app.get_subcommands().front()->get_name());
-  return line.chosen();
+  const Command& command = line.chosen();
+  prepare_rank(command.words.name);
+  return command.run();
 }
 
 }  // namespace ablations

@@ -2,12 +2,11 @@
 #include "study/gate/compare.h"
 
 #include "cli/command.h"
+#include "harness/stats/verdict.h"
 #include "plots/comparison.h"
 #include "plots/sentences.h"
 
 #include <fmt/format.h>
-
-#include <memory>
 
 namespace ablations {
 
@@ -33,7 +32,6 @@ int print_comparison(const CompareFlags& flags) {
 }  // namespace
 
 void add_compare(CommandLine& line) {
-  auto flags = std::make_shared<CompareFlags>();
   Command& command = line.add(
       {.group = "Compare",
        .name = "compare",
@@ -47,17 +45,17 @@ void add_compare(CommandLine& line) {
            {"ladder compare before after", "Two studies, rung by rung."},
            {"ladder compare --min-effect 5 before/records after/records", "Only differences of 5 % or more matter."},
            {"ladder compare --markdown before after", "The table for a pull request."}}});
+  CompareFlags& flags = command.runs(print_comparison);
   command.heading("Arguments");
-  add_text(command, "base", flags->base, "the old side: a record, a study or a folder of records", "PATH")->required();
-  add_text(command, "head", flags->head, "the new side", "PATH")->required();
+  add_text(command, "base", flags.base, "the old side: a record, a study or a folder of records", "PATH")->required();
+  add_text(command, "head", flags.head, "the new side", "PATH")->required();
   command.heading("How to compare");
-  add_min_effect_flag(command, flags->min_effect, "difference");
-  command.add_flag("--force", flags->force, "compare even if the circumstances differ, and say so");
+  add_min_effect_flag(command, flags.min_effect, "difference");
+  command.add_flag("--force", flags.force, "compare even if the circumstances differ, and say so");
   command.heading("What to print");
-  command.add_flag("--json", flags->json, "for programs");
-  command.add_flag("--markdown", flags->markdown, "for a page");
+  command.add_flag("--json", flags.json, "for programs");
+  command.add_flag("--markdown", flags.markdown, "for a page");
   command.exclude("--json", {"--markdown"});
-  command.callback([&line, flags] { line.chosen = [flags] { return print_comparison(*flags); }; });
 }
 
 }  // namespace ablations

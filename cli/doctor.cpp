@@ -25,7 +25,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <memory>
 #include <optional>
 #include <set>
 #include <stdexcept>
@@ -79,7 +78,7 @@ std::vector<std::string> things_to_fix(const harness::Machine& machine) {
   return notes;
 }
 
-// Of a ladder as it is here. Without the default data another file stands in, whose size counts for nothing.
+// A ladder's prospect on this machine. Without the default data another file replaces it; its size does not matter.
 Prospect prospect_of_ladder(const std::string& name) {
   StudyFlags flags;
   flags.ladder = name;
@@ -117,8 +116,7 @@ Rates rates_of(const harness::Machine& machine) {
   return measure_rates();
 }
 
-// What a step has to fit into, and whose that is: what --memory names, the GPU's memory, or what the host has
-// available.
+// The memory that a step must fit into, and whose it is: --memory's, the GPU's, or the host's available memory.
 std::pair<std::optional<double>, std::string> memory_for(const RunOptions& step, int64_t named) {
   using Known = std::pair<std::optional<double>, std::string>;
   const auto size = [](int64_t bytes) { return fmt::format("{:.2f} GiB", gib(bytes)); };
@@ -236,7 +234,6 @@ int doctor(const DoctorFlags& flags) {
 }  // namespace
 
 void add_doctor(CommandLine& line) {
-  auto flags = std::make_shared<DoctorFlags>();
   Command& command = line.add(
       {.group = "Measure",
        .name = "doctor",
@@ -254,25 +251,25 @@ void add_doctor(CommandLine& line) {
                      "The same of a GPU with 80 GiB, which need not be here."},
                     {"ladder doctor --peaks", "Measured memory and matrix rates beside the maker's figures."}},
        .common = {"--ladder", "--plan", "--memory", "--model", "--batch", "--context", "--peaks", "--json"}});
+  DoctorFlags& flags = command.runs(doctor);
   command.heading("What to print");
-  command.add_flag("--peaks", flags->peaks,
+  command.add_flag("--peaks", flags.peaks,
                    "measure memory and matrix rates, and show them beside the maker's figures (some "
                    "seconds)");
-  auto* plan = add_text(command, "--plan", flags->plan,
+  auto* plan = add_text(command, "--plan", flags.plan,
                         "the memory of this step: a rung of --ladder, or a recipe ('{\"autocast\": \"bf16\"}')",
                         "RUNG|FILE|JSON");
-  command.add_flag("--json", flags->json, "print JSON, for programs");
-  add_ladder_flag(command, flags->ladder, "show each rung of this ladder; with --plan: where its rung is looked up");
+  command.add_flag("--json", flags.json, "print JSON, for programs");
+  add_ladder_flag(command, flags.ladder, "show each rung of this ladder; with --plan: where its rung is looked up");
   command.exclude("--peaks", {"--plan", "--ladder"});
   command.heading("With --plan");
-  add_bytes(command, "--memory", flags->memory,
+  add_bytes(command, "--memory", flags.memory,
             "a device with so much memory, as a GPU of compute capability 9.0 (default: this machine's)", 1000000,
             100000000000000)
       ->needs(plan);
   command.values[plan] = rung_names();
-  add_size_flags(command, flags->workload, "gpt2-124m, or the ladder's", "the ladder's, else 1 x 256 tokens");
+  add_size_flags(command, flags.workload, "gpt2-124m, or the ladder's", "the ladder's, else 1 x 256 tokens");
   for (const std::string& flag : size_flags) command.get_option(flag)->needs(plan);
-  command.callback([&line, flags] { line.chosen = [flags] { return doctor(*flags); }; });
 }
 
 }  // namespace ablations

@@ -107,17 +107,6 @@ Drawn show_gate(GateResult result, const fs::path& out, bool json) {
   return drawn;
 }
 
-const std::vector<std::string>& files_of_report() {
-  static const std::vector<std::string> files{"report.json", "report.html",    "report.md", "rungs.csv",
-                                              "steps.csv",   "benchmark.json", "charts",    "drawing.log"};
-  return files;
-}
-
-const std::vector<std::string>& files_of_gate() {
-  static const std::vector<std::string> files{"gate.json", "gate.html", "charts", "drawing.log"};
-  return files;
-}
-
 std::vector<std::string> files_of_training_page(const std::string& document) {
   return {document, "report.html", "report.md", "charts", "drawing.log"};
 }

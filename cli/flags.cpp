@@ -132,6 +132,7 @@ void add_validation_flags(Command& command, TrainingFlags& flags, const std::str
 }
 
 void check_resume(const Command& command, const std::vector<std::string>& allowed, const std::string& what) {
+  if (command.count("--resume") == 0) return;
   if (command.count("--out") == 0) throw std::invalid_argument("--resume needs --out, the folder of the " + what);
   for (const CLI::Option* option : command.get_options()) {
     const std::string name = option->get_name(false, false);

@@ -122,8 +122,8 @@ struct ToLossFlags {
   bool wait = false;
 };
 
-// --resume continues what --out holds. Throws std::invalid_argument if --out or a flag that is not `allowed` is given
-// wrongly. `what`: "study".
+// --resume continues what --out holds; `what`: "study". Throws std::invalid_argument if --resume comes without --out,
+// or with a flag that is not `allowed`.
 void check_resume(const Command& command, const std::vector<std::string>& allowed, const std::string& what);
 
 }  // namespace ablations

@@ -36,12 +36,12 @@ struct Section {
 
 Item item_of(const CLI::Option& option) { return {name_of(option), option.get_description()}; }
 
-// By headings; flags that every command has come last, hidden ones not at all.
+// The flags by headings. Flags that every command has come last; hidden ones are left out.
 std::vector<Section> sections_of(const Command& command) {
   std::vector<Section> sections, last;
   for (const std::string& group : command.get_groups()) {
     if (group.empty()) continue;
-    Section section{.title = group, .items = {}};
+    Section section{.title = group};
     for (const CLI::Option* option :
          command.get_options([&](const CLI::Option* option) { return option->get_group() == group; })) {
       section.items.push_back(item_of(*option));
@@ -57,7 +57,7 @@ std::vector<Section> sections_of(const CommandLine& line) {
   std::vector<Section> sections;
   for (const Command* command : line.commands()) {
     if (sections.empty() || sections.back().title != command->words.group) {
-      sections.push_back({.title = command->words.group, .items = {}});
+      sections.push_back({.title = command->words.group});
     }
     sections.back().items.push_back({command->words.name, command->words.summary});
   }
@@ -142,17 +142,21 @@ void print_help_on(const CommandLine& line, const std::string& topic) {
 
 }  // namespace
 
+std::vector<std::string> names_of(const CLI::Option& option) {
+  std::vector<std::string> names;
+  for (const std::string& name : option.get_snames()) names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) names.push_back("--" + name);
+  return names;
+}
+
 std::string name_of(const CLI::Option& option) {
   if (option.get_positional()) {
     std::string name = option.get_name(true);
     std::ranges::transform(name, name.begin(), [](char c) { return c >= 'a' && c <= 'z' ? char(c - 32) : c; });
     return option.get_items_expected_max() > 1 ? name + "..." : name;
   }
-  std::vector<std::string> names;
-  for (const std::string& name : option.get_snames()) names.push_back("-" + name);
-  for (const std::string& name : option.get_lnames()) names.push_back("--" + name);
   const bool takes_value = option.get_items_expected_max() > 0;
-  return fmt::format("{}{}", fmt::join(names, ", "), takes_value ? " " + option.get_type_name() : "");
+  return fmt::format("{}{}", fmt::join(names_of(option), ", "), takes_value ? " " + option.get_type_name() : "");
 }
 
 std::string help_text(const CommandLine& line, const Command& command, const Look& look, bool all) {
@@ -172,7 +176,7 @@ std::string help_text(const CommandLine& line, const Command& command, const Loo
     for (const Section& section : sections_of(command)) text += section_text(section, look);
     return text;
   }
-  Section section{.title = "Common flags", .items = {}};
+  Section section{.title = "Common flags"};
   for (const CLI::Option* option : command.get_options()) {
     if (option->get_positional()) section.items.push_back(item_of(*option));
   }
@@ -208,12 +212,29 @@ std::string help_markdown(const CommandLine& line) {
   return text + "\n<!-- Made by: build/release/ladder help --markdown > docs/cli.md -->\n";
 }
 
+namespace {
+
+struct HelpFlags {
+  std::string topic;
+  bool markdown = false, techniques = false, claims = false;
+};
+
+int help(const CommandLine& line, const HelpFlags& flags) {
+  if (!flags.topic.empty()) {
+    print_help_on(line, flags.topic);
+    return 0;
+  }
+  fmt::print("{}", flags.techniques ? techniques_page()
+                   : flags.claims   ? claims_page(recorded_evidence())
+                   : flags.markdown ? help_markdown(line)
+                                    : program_help(line, standard_output()));
+  return 0;
+}
+
+}  // namespace
+
 void add_help(CommandLine& line) {
-  struct Flags {
-    std::string topic;
-    bool markdown = false, techniques = false, claims = false;
-  };
-  auto flags = std::make_shared<Flags>();
+  auto flags = std::make_shared<HelpFlags>();
   Command& command = line.add(
       {.group = "Help",
        .name = "help",
@@ -237,19 +258,7 @@ void add_help(CommandLine& line) {
   command.exclude("topic", {"--markdown", "--techniques", "--claims"});
   command.exclude("--markdown", {"--techniques", "--claims"});
   command.exclude("--techniques", {"--claims"});
-  command.callback([&line, flags] {
-    line.chosen = [&line, flags] {
-      if (!flags->topic.empty()) {
-        print_help_on(line, flags->topic);
-        return 0;
-      }
-      fmt::print("{}", flags->techniques ? techniques_page()
-                       : flags->claims   ? claims_page(recorded_evidence())
-                       : flags->markdown ? help_markdown(line)
-                                         : program_help(line, standard_output()));
-      return 0;
-    };
-  });
+  command.run = [&line, flags] { return help(line, *flags); };
 }
 
 }  // namespace ablations

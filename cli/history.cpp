@@ -6,12 +6,12 @@
 #include "cli/place.h"
 #include "files/files.h"
 #include "files/printable.h"
+#include "harness/stats/verdict.h"
 #include "plots/history_table.h"
 
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <memory>
 #include <string>
 #include <system_error>
 
@@ -63,7 +63,6 @@ int history(const HistoryFlags& flags) {
 }  // namespace
 
 void add_history(CommandLine& line) {
-  auto flags = std::make_shared<HistoryFlags>();
   Command& command = line.add(
       {.group = "Report",
        .name = "history",
@@ -75,19 +74,19 @@ void add_history(CommandLine& line) {
                     {"ladder history studies --out drawn", "The same, and history.json with its chart."},
                     {"ladder history studies --fail-on-slowdown",
                      "For a nightly job: exit status 1 if a rung got slower, 3 if a rung fails."}}});
+  HistoryFlags& flags = command.runs(history);
   command.heading("Arguments");
-  add_text(command, "folder", flags->folder, "folder of studies; every study.json in it and below counts", "FOLDER")
+  add_text(command, "folder", flags.folder, "folder of studies; every study.json in it and below counts", "FOLDER")
       ->required();
   command.heading("What counts as slower");
-  add_min_effect_flag(command, flags->min_effect, "difference");
+  add_min_effect_flag(command, flags.min_effect, "difference");
   command.add_flag(
-      "--fail-on-slowdown", flags->fail_on_slowdown,
+      "--fail-on-slowdown", flags.fail_on_slowdown,
       "exit status 1 if a rung is slower than at its best; else 3 if the newest study has no time for a rung");
   command.heading("Where the results go");
-  add_output(command, "--out", flags->out, "write history.json and draw history.svg, history.png here", "FOLDER");
-  command.add_flag("--json", flags->json, "print the history as JSON");
+  add_output(command, "--out", flags.out, "write history.json and draw history.svg, history.png here", "FOLDER");
+  command.add_flag("--json", flags.json, "print the history as JSON");
   command.exclude("--json", {"--out"});
-  command.callback([&line, flags] { line.chosen = [flags] { return history(*flags); }; });
 }
 
 }  // namespace ablations

@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <memory>
 #include <set>
 
 namespace ablations {
@@ -57,7 +56,6 @@ int merge(const MergeFlags& flags) {
 }  // namespace
 
 void add_merge(CommandLine& line) {
-  auto flags = std::make_shared<MergeFlags>();
   Command& command = line.add(
       {.group = "Report",
        .name = "merge",
@@ -69,14 +67,14 @@ void add_merge(CommandLine& line) {
        .examples = {
            {"ladder merge shard-1 shard-2 --out whole", "Joins two shards into one study in the folder whole."},
            {"ladder merge --group-by-device shard-* --out whole", "One study for each kind of device."}}});
+  MergeFlags& flags = command.runs(merge);
   command.heading("Arguments");
-  command.add_option("shards", flags->shards, "folders of ladder ablate --shard")->type_name("FOLDER")->required();
+  command.add_option("shards", flags.shards, "folders of ladder ablate --shard")->type_name("FOLDER")->required();
   command.heading("What to join");
-  command.add_flag("--group-by-device", flags->group_by_device,
+  command.add_flag("--group-by-device", flags.group_by_device,
                    "make one study for each kind of device, in a folder of --out (default: refuse different devices)");
   command.heading("Where the results go");
-  add_output(command, "--out", flags->out, "folder of the study; may already hold a part", "FOLDER")->required();
-  command.callback([&line, flags] { line.chosen = [flags] { return merge(*flags); }; });
+  add_output(command, "--out", flags.out, "folder of the study; may already hold a part", "FOLDER")->required();
 }
 
 }  // namespace ablations

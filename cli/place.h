@@ -34,8 +34,8 @@ void check_not_read(const char* flag, const std::filesystem::path& written, cons
 // The same for all files of a study's or a gate's folder.
 void check_reads_elsewhere(const std::filesystem::path& folder, const std::vector<Input>& inputs);
 
-// Throws if drawing into the folder would replace anything but an earlier drawing. An earlier drawing is known by the
-// file `mark`, a document of that kind, which is written first. Without it the folder must have none of `files`.
+// Throws if drawing into the folder would replace anything but an earlier drawing. An earlier drawing has the file
+// `mark`, a document of that kind. Without it the folder must have none of `files`.
 void check_draws_over_own(const std::filesystem::path& out, const std::string& mark, std::string_view kind,
                           const std::vector<std::string>& files);
 

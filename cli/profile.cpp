@@ -1,5 +1,4 @@
-// `ladder profile`: traces one recipe in this process, or compares the traces of two, each made by a process of its
-// own.
+// `ladder profile`: traces one recipe in this process, or compares two, each traced by a process of its own.
 #include "ablations/plan/ladder.h"
 #include "ablations/profile/explain.h"
 #include "ablations/profile/profile_counters.h"
@@ -29,7 +28,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <memory>
 #include <optional>
 #include <stdexcept>
 
@@ -93,7 +91,7 @@ int trace(const ProfileFlags& flags) {
   if (flags.step.plan.empty()) devices = occupied_by(flags, options.recipe.device);  // else the runner has it
   std::optional<Limits> limits;
   if (flags.roofline) {
-    // Before tracing, which leaves a process slower; with the memory settings that the step will have.
+    // Measured before tracing, which leaves a process slower. The memory settings are the step's.
     prepare_process(options);
     const model::DeterminismScope determinism(options.recipe.deterministic);  // cuBLAS asks at its first product only
     limits = limits_from_rates(options.recipe, measure_rates());
@@ -262,61 +260,60 @@ const Words profile_words{
 }  // namespace
 
 void add_profile(CommandLine& line) {
-  auto flags = std::make_shared<ProfileFlags>();
   Command& command = line.add(profile_words);
+  ProfileFlags& flags = command.runs(profile);
   command.heading("What to find out (one of these)");
-  command.add_flag("--trace", flags->trace, "what runs when: a summary, a timeline for Perfetto");
+  command.add_flag("--trace", flags.trace, "what runs when: a summary, a timeline for Perfetto");
   auto* diff = command
-                   .add_option("--diff", flags->diff,
+                   .add_option("--diff", flags.diff,
                                "explain a rung against the one before it, two rungs, or two files of --trace")
                    ->type_name("RUNG|FILE [RUNG|FILE]")
                    ->expected(1, 2);
-  command.add_flag("--counters", flags->counters,
+  command.add_flag("--counters", flags.counters,
                    "hardware counters of a step: memory traffic, activity of SMs and tensor pipes");
-  command.add_flag("--list-metrics", flags->list_metrics,
+  command.add_flag("--list-metrics", flags.list_metrics,
                    "list what a chip can count; with --metrics: how many passes those need");
   command.exclude("--trace", {"--diff", "--counters", "--list-metrics"});
   command.exclude("--diff", {"--counters", "--list-metrics"});
   command.exclude("--counters", {"--list-metrics"});
   command.heading("Details");
-  command.add_flag("--roofline", flags->roofline, "with --trace: how far each part is from what this machine can do")
+  command.add_flag("--roofline", flags.roofline, "with --trace: how far each part is from what this machine can do")
       ->needs("--trace");
-  add_text(command, "--metrics", flags->metrics, "metrics to count (default: those that fit into one pass)", "A,B,...")
+  add_text(command, "--metrics", flags.metrics, "metrics to count (default: those that fit into one pass)", "A,B,...")
       ->join(',');
-  add_number(command, "--max-passes", flags->max_passes,
+  add_number(command, "--max-passes", flags.max_passes,
              "most steps to count, one for each pass of the metrics (default 16)", 1, 1000)
       ->needs("--counters");
-  add_text(command, "--chip", flags->chip, "GH100, GA100, ... (default: the GPU's)", "NAME")->needs("--list-metrics");
+  add_text(command, "--chip", flags.chip, "GH100, GA100, ... (default: the GPU's)", "NAME")->needs("--list-metrics");
   command.heading("Which step");
-  add_text(command, "--recipe", flags->step.recipe, "JSON file, or JSON: '{\"device\": \"cuda\"}'", "FILE|JSON");
-  add_rung_flag(command, flags->step.rung);
-  add_text(command, "--plan", flags->step.plan, "", "FILE")->group("");
-  add_text(command, "--run", flags->step.run_id, "", "ID")->group("");
-  add_ladder_flag(command, flags->step.ladder, "where rungs are looked up (default: same as ablate)");
+  add_text(command, "--recipe", flags.step.recipe, "JSON file, or JSON: '{\"device\": \"cuda\"}'", "FILE|JSON");
+  add_rung_flag(command, flags.step.rung);
+  add_text(command, "--plan", flags.step.plan, "", "FILE")->group("");
+  add_text(command, "--run", flags.step.run_id, "", "ID")->group("");
+  add_ladder_flag(command, flags.step.ladder, "where rungs are looked up (default: same as ablate)");
   command.values[diff] = rung_names();
-  add_wait_flag(command, flags->step.wait);
-  add_workload_flags(command, flags->step.workload, "gpt2-124m, or the ladder's",
+  add_wait_flag(command, flags.step.wait);
+  add_workload_flags(command, flags.step.workload, "gpt2-124m, or the ladder's",
                      "the ladder's, else 1 x 256 tokens, 5 + 10 steps");
-  add_deterministic_flag(command, flags->step.workload);
+  add_deterministic_flag(command, flags.step.workload);
   command.heading("Where the results go");
-  add_output(command, "--out", flags->out,
+  add_output(command, "--out", flags.out,
              "folder of a trace's files (default: profiles/NAME), or a file for the counters", "PATH");
-  command.add_flag("--json", flags->json, "print the result as JSON");
+  command.add_flag("--json", flags.json, "print the result as JSON");
   command.exclude("--recipe", {"--rung", "--diff", "--plan"});
   command.exclude("--rung", {"--diff", "--plan"});
   std::vector<std::string> of_steps = workload_flags;
   of_steps.insert(of_steps.end(), {"--ladder", "--out", "--deterministic"});
   command.exclude("--list-metrics", of_steps);
   command.exclude("--list-metrics", {"--recipe", "--rung"});
-  command.callback([&line, &command, flags, of_steps] {
-    if (command.count("--ladder") > 0 && flags->step.rung.empty() && flags->diff.empty()) {
+  command.callback([&command, &flags, of_steps] {
+    if (command.count("--ladder") > 0 && flags.step.rung.empty() && flags.diff.empty()) {
       throw std::invalid_argument("--ladder: needs --rung or --diff");
     }
     for (const std::string& flag : of_steps) {
-      if (!flags->compares_files() || command.count(flag) == 0) continue;
+      if (!flags.compares_files() || command.count(flag) == 0) continue;
       throw std::invalid_argument(flag + ": cannot be combined with two files of --diff, which are only compared");
     }
-    line.chosen = [flags] { return profile(*flags); };
   });
 }
 

@@ -1,5 +1,5 @@
-// `ladder report`: a study, or two beside each other, a gate, a training, a sweep of learning rates, or a study of time
-// to loss, as a page and charts.
+// `ladder report`: draws a study, two studies, a gate, a training, a sweep of learning rates, or a study of time to
+// loss.
 #include "plots/report.h"
 
 #include "ablations/run/study_folder.h"
@@ -29,7 +29,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <memory>
 #include <stdexcept>
 #include <system_error>
 
@@ -51,14 +50,13 @@ bool is_document(const fs::path& path, const char* kind) {
   return files::kind_of(files::read_any_json(path)) == kind;
 }
 
-// The document of a gate, a sweep and so on, which is `path` or lies in that folder; empty: the path is of something
-// else.
+// The document of a kind, which is `path` itself or `name` in that folder. Empty if there is none.
 fs::path document_at(const fs::path& path, const char* name, const char* kind) {
   if (fs::is_directory(path)) return fs::exists(path / name) ? path / name : fs::path();
   return is_document(path, kind) ? path : fs::path();
 }
 
-// A training's folder, named by itself, its training.json or its log; empty: the path is of something else.
+// A training's folder, named by itself, its training.json or its log. Empty if the path is none of these.
 fs::path training_in(const fs::path& path) {
   if (fs::is_directory(path)) return holds_training(path) ? files::named_folder(path) : fs::path();
   const fs::path folder = fs::absolute(path).parent_path();
@@ -115,20 +113,20 @@ fs::path place_of_drawing(const fs::path& file, const ReportFlags& flags, const 
   return flags.out.empty() ? fs::absolute(file).parent_path() : files::named_folder(flags.out);
 }
 
-// A report may go into a study's own folder or replace an earlier report, but must not overwrite what it shows.
+// A report may replace an earlier one or go into a study's folder. It must not overwrite what it shows.
 void check_report_goes_to(const fs::path& out, const std::vector<std::string>& with) {
   check_folder(out);
   if (!is_of_kind(out / "plan.json", "plan")) {
-    check_draws_over_own(out, "report.json", "report", files_of_report());
+    check_draws_over_own(out, "report.json", "report", files_of_report);
   }
   check_has_no_links(out, {"charts"});
   std::vector<Input> inputs;
   inputs.reserve(with.size());
   for (const std::string& file : with) inputs.push_back({"--with", file});
-  for (const std::string& name : files_of_report()) check_not_read("--out", out / name, inputs);
+  for (const std::string& name : files_of_report) check_not_read("--out", out / name, inputs);
 }
 
-// Before a document is drawn elsewhere than in its own folder.
+// Throws if a document would be drawn into another study's or gate's folder.
 void check_is_no_studys(const fs::path& out) {
   if (!is_of_kind(out / "plan.json", "plan")) return;
   throw std::invalid_argument(
@@ -145,7 +143,7 @@ int draw_gate(const fs::path& file, const ReportFlags& flags) {
   const auto result = read_document<GateResult>(file);
   if (!are_same(out, fs::absolute(file).parent_path()) || file.filename() != "gate.json") {
     check_is_no_studys(out);
-    check_draws_over_own(out, "gate.json", "gate", files_of_gate());
+    check_draws_over_own(out, "gate.json", "gate", files_of_gate);
     fs::create_directories(out);
     write_document(out / "gate.json", result);
   }
@@ -201,7 +199,7 @@ int redraw_training(const fs::path& file, const ReportFlags& flags) {
 template <Document T>
 int redraw_judged(const fs::path& file, const ReportFlags& flags, const char* what, const char* name,
                   std::string (*table)(const T&, const Look&)) {
-  const T document = with_said(judged(read_document<T>(file)));
+  const T document = with_said(with_verdicts(read_document<T>(file)));
   const fs::path out = place_to_redraw(file, flags, what, name, T::kind);
   const Drawn drawn = draw_document(document, out, name);
   fmt::print("{}{}", table(document, standard_output()), drawn.said);
@@ -279,7 +277,6 @@ int report(const ReportFlags& flags) {
 }  // namespace
 
 void add_report(CommandLine& line) {
-  auto flags = std::make_shared<ReportFlags>();
   Command& command = line.add(
       {.group = "Report",
        .name = "report",
@@ -307,9 +304,10 @@ void add_report(CommandLine& line) {
                     {"ladder report training --tensorboard runs/first",
                      "The same, and for TensorBoard; then: tensorboard --logdir runs"}},
        .common = {"--with", "--out", "--tensorboard", "--published"}});
+  ReportFlags& flags = command.runs(report);
   command.heading("Arguments");
   command
-      .add_option("study", flags->studies,
+      .add_option("study", flags.studies,
                   "one study or two: a folder, NAME.study.json with NAME.records.jsonl; or a report.json, a gate, a "
                   "training's folder or log.jsonl, a sweep of learning rates, or a study of --to-loss")
       ->type_name("PATH")
@@ -317,20 +315,19 @@ void add_report(CommandLine& line) {
       ->expected(1, 2);
   command.heading("What to show beside it");
   command
-      .add_option("--with", flags->with,
+      .add_option("--with", flags.with,
                   "each a gate.json, history.json, noise floor or trace, or the JSON of Google Benchmark; repeatable")
       ->type_name("FILE")
       ->allow_extra_args(false);
-  command.add_flag("-v,--verbose", flags->verbose,
+  command.add_flag("-v,--verbose", flags.verbose,
                    "also print what changed from rung to rung, and how numbers are computed");
-  command.add_flag("--published", flags->published, "also mark figures that others have published, faintly");
+  command.add_flag("--published", flags.published, "also mark figures that others have published, faintly");
   command.heading("Where the results go");
-  add_output(command, "--out", flags->out, "folder to write into (default: the study's; of two: reports/FIRST-SECOND)",
+  add_output(command, "--out", flags.out, "folder to write into (default: the study's; of two: reports/FIRST-SECOND)",
              "FOLDER");
-  add_output(command, "--tensorboard", flags->tensorboard,
+  add_output(command, "--tensorboard", flags.tensorboard,
              "of a training: also write an event file of TensorBoard's into this folder (needs tensorboardX)",
              "FOLDER");
-  command.callback([&line, flags] { line.chosen = [flags] { return report(*flags); }; });
 }
 
 }  // namespace ablations

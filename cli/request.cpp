@@ -31,36 +31,24 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// T against the model, before any child is started.
-void check_context(const std::string& model_name, int64_t T, int64_t positions) {
-  const model::Config config = model::with_positions(model::preset(model_name), positions);
-  if (T > config.n_positions) {
+// Refuses a step that the model, the machine or the data does not allow, before any child is started.
+void check_step(const RunOptions& step, const harness::Machine& machine = harness::this_machine()) {
+  const model::Config config = config_of(step);
+  if (step.T > config.n_positions) {
     throw std::invalid_argument(
         fmt::format("--context must be between 1 and {0}, got {1}; {2} has {0} positions, --positions gives it more",
-                    config.n_positions, T, config.name));
+                    config.n_positions, step.T, config.name));
   }
-}
-
-// Refuses what the machine cannot run, before any child is started.
-void check_recipe(const model::Recipe& recipe, const model::Config& config,
-                  const harness::Machine& machine = harness::this_machine()) {
-  if (recipe.device == model::Device::cuda && !machine.gpu) {
+  if (step.recipe.device == model::Device::cuda && !machine.gpu) {
     throw harness::Unfit("recipe: device cuda is not available here: " + machine.no_gpu_reason);
   }
-  if (const std::string obstacle = recipe_obstacle(recipe, machine); !obstacle.empty()) {
-    throw std::invalid_argument("recipe: " + obstacle);
+  std::string obstacle = recipe_obstacle(step.recipe, machine);
+  if (obstacle.empty() && step.recipe.vocabulary_rows < config.vocabulary) {
+    obstacle =
+        fmt::format("vocabulary_rows must be at least {}, got {}", config.vocabulary, step.recipe.vocabulary_rows);
   }
-  if (recipe.vocabulary_rows < config.vocabulary) {
-    throw std::invalid_argument(
-        fmt::format("recipe: vocabulary_rows must be at least {}, got {}", config.vocabulary, recipe.vocabulary_rows));
-  }
-}
-
-// The data against the recipe.
-void check_data(const model::Recipe& recipe, const fs::path& data) {
-  if (const std::string obstacle = batches_obstacle(recipe.batches, data); !obstacle.empty()) {
-    throw std::invalid_argument("recipe: " + obstacle);
-  }
+  if (obstacle.empty() && !step.data.empty()) obstacle = batches_obstacle(step.recipe.batches, step.data);
+  if (!obstacle.empty()) throw std::invalid_argument("recipe: " + obstacle);
 }
 
 // The tokens that the plan's runs read. A text is tokenised here once, so that no run has to.
@@ -114,8 +102,7 @@ int64_t threads_of(const WorkloadFlags& flags) {
   return flags.threads > 0 ? threads : std::max<int64_t>(1, threads / model::ranks_of_environment().local_size);
 }
 
-// Flags that are given replace what a ladder, or the options of a run, had: of the step in `workload`, of their number
-// in `steps`.
+// Given flags replace sizes in `workload` and numbers of steps in `steps`. Both are a ladder's or a run's.
 template <class Sizes, class Steps>
 void apply(const WorkloadFlags& flags, Sizes& workload, Steps& steps) {
   if (!flags.model.empty()) {
@@ -130,7 +117,7 @@ void apply(const WorkloadFlags& flags, Sizes& workload, Steps& steps) {
   if (flags.steps > 0) steps.timed_steps = flags.steps;
 }
 
-// A GPU's energy counter moves every 100 ms or so: over such a window its difference is right to 7 %.
+// A GPU's energy counter moves every 100 ms or so. Over such a window its difference is right to 7 %.
 constexpr double window_for_energy_s = 1.5;
 
 // "gpt2-cpu-20261121T110500Z": what utc_now() says, without what a file name should not have.
@@ -213,14 +200,15 @@ Plan make_plan(const StudyFlags& ablate, OwnAre own) {
 std::string check_workload(const Plan& plan) {
   const PlannedWorkload& workload = plan.workload;
   const model::TokenStream tokens = tokens_of(workload);  // in the file: they may be more than the memory
-  const model::Config config = model::preset(workload.model);
   for (size_t i = 0; i < plan.rungs.size(); ++i) {
     const Rung& rung = plan.rungs[i];
     if (rung.status != Rung::Status::planned) continue;
     const Shape shape = shape_of(plan, i);
-    check_context(workload.model, shape.T, shape.positions);
-    check_recipe(rung.recipe, config);
-    check_data(rung.recipe, workload.data);
+    check_step({.model = workload.model,
+                .T = shape.T,
+                .positions = shape.positions,
+                .data = workload.data,
+                .recipe = rung.recipe});
     check_warmup(rung.recipe, plan.warmup_steps);
     (void)model::BatchLoader(tokens, shape.B, shape.T, workload.seed, model::Batches::mapped);
     if (!rung.peer.empty() && !fs::exists(peer_script())) {
@@ -265,9 +253,7 @@ RunOptions options_again(const StepFlags& run) {
   if (!faults.empty()) {
     throw std::invalid_argument(fmt::format("--from {}: not the same run: {}", run.from, fmt::join(faults, "; ")));
   }
-  check_context(options.model, options.T, options.positions);
-  check_recipe(options.recipe, model::preset(options.model));
-  check_data(options.recipe, options.data);
+  check_step(options);
   return options;
 }
 
@@ -372,9 +358,7 @@ RunOptions run_options(const StepFlags& run) {
   options.vocabulary = vocabulary_file(flags);
   options.cold_cache = flags.cold_cache;
   options.ranks = ranks_under(options.recipe);
-  check_context(options.model, options.T, options.positions);
-  check_recipe(options.recipe, model::preset(options.model));
-  check_data(options.recipe, options.data);
+  check_step(options);
   return options;
 }
 
@@ -388,8 +372,7 @@ RunOptions planned_step(const std::string& plan, StepFlags step, int64_t memory)
       harness::Gpu{.name = "another device", .compute_capability = assumed_compute_capability, .memory_bytes = memory};
   RunOptions options =
       step_options(step, memory > 0 ? another : here, {.recipe = "--plan", .rung = "--plan"}, OwnAre::as_listed);
-  check_context(options.model, options.T, options.positions);
-  check_recipe(options.recipe, model::preset(options.model), memory > 0 || !here.gpu ? another : here);
+  check_step(options, memory > 0 || !here.gpu ? another : here);
   return options;
 }
 

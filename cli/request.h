@@ -1,5 +1,5 @@
-// Turns the command line's flags into the plan of a study or the options of a run: from the ladder, the machine and the
-// defaults. Refuses everything that would fail later.
+// Turns flags into the plan of a study or the options of a run. Uses the ladder, the machine and the defaults. Refuses
+// everything that would fail later.
 #pragma once
 
 #include "ablations/plan/plan.h"
@@ -11,8 +11,8 @@
 
 namespace ablations {
 
-// Each throws std::invalid_argument that names the flag or file, its value and what is allowed, and harness::Unfit for
-// a rung or a device that this machine does not have.
+// Each throws std::invalid_argument that names the flag or file, its value and what is allowed. Each throws
+// harness::Unfit for a rung or a device that this machine lacks.
 
 // Recipes of `timed` have our own operations that are faster here (timed_here.h). Those `as_listed` have all of them;
 // a gate and a shard need the same plan each time.

@@ -20,7 +20,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -117,7 +116,7 @@ int run(const RunFlags& flags) {
   if (!flags.from.empty()) original = read_document<Record>(flags.from);
   if (original && ranks.is_first()) note_unknown_programs(*original, options.recipe.device);
   Occupied devices;
-  // Of ranks that share a machine's cores the first one holds them for all.
+  // The first rank on a machine holds the cores for all.
   const bool occupies = ranks.local_rank == 0 || options.recipe.device == model::Device::cuda;
   if (!flags.report_steps && occupies)
     devices = occupy({options.recipe.device}, "ladder run", fs::current_path(), flags.wait);
@@ -163,7 +162,6 @@ int run(const RunFlags& flags) {
 }  // namespace
 
 void add_run(CommandLine& line) {
-  auto flags = std::make_shared<RunFlags>();
   Command& command = line.add(
       {.group = "Measure",
        .name = "run",
@@ -179,30 +177,31 @@ void add_run(CommandLine& line) {
                     {"ladder run --from record.json", "The same run again. Are the losses the same?"}},
        .common = {"--verbose", "--rung", "--ladder", "--recipe", "--from", "--model", "--batch", "--context", "--steps",
                   "--out", "--json"}});
+  RunFlags& flags = command.runs(run);
   command.heading("What to run");
-  add_text(command, "--recipe", flags->recipe, "JSON file, or JSON: '{\"autocast\": \"bf16\"}'", "FILE|JSON");
-  CLI::Option* const rung = add_rung_flag(command, flags->rung);
-  add_ladder_flag(command, flags->ladder, "where --rung is looked up (default: same as ablate)")->needs(rung);
-  CLI::Option* const plan = add_text(command, "--plan", flags->plan, "a study's plan.json", "FILE");
-  plan->needs(add_text(command, "--run", flags->run_id, "a run of --plan, by its id", "ID")->needs(plan));
+  add_text(command, "--recipe", flags.recipe, "JSON file, or JSON: '{\"autocast\": \"bf16\"}'", "FILE|JSON");
+  CLI::Option* const rung = add_rung_flag(command, flags.rung);
+  add_ladder_flag(command, flags.ladder, "where --rung is looked up (default: same as ablate)")->needs(rung);
+  CLI::Option* const plan = add_text(command, "--plan", flags.plan, "a study's plan.json", "FILE");
+  plan->needs(add_text(command, "--run", flags.run_id, "a run of --plan, by its id", "ID")->needs(plan));
   CLI::Option* const from =
-      add_text(command, "--from", flags->from,
+      add_text(command, "--from", flags.from,
                "a record: run it again, on its data, and say whether the losses are the same", "RECORD");
-  command.add_flag("--any-program", flags->any_program, "with --from: also if another program made the record")
+  command.add_flag("--any-program", flags.any_program, "with --from: also if another program made the record")
       ->needs(from);
-  add_wait_flag(command, flags->wait);
-  command.add_flag("--report-steps-to-parent", flags->report_steps)->group("");
-  command.add_option("--time-against", flags->time_against)->group("");
-  add_workload_flags(command, flags->workload, "gpt2-124m, or the ladder's",
+  add_wait_flag(command, flags.wait);
+  command.add_flag("--report-steps-to-parent", flags.report_steps)->group("");
+  command.add_option("--time-against", flags.time_against)->group("");
+  add_workload_flags(command, flags.workload, "gpt2-124m, or the ladder's",
                      "the ladder's, else 1 x 256 tokens, 5 + 10 steps");
-  add_data_flags(command, flags->workload);
-  add_deterministic_flag(command, flags->workload);
+  add_data_flags(command, flags.workload);
+  add_deterministic_flag(command, flags.workload);
   command.heading("Where the results go");
-  add_output(command, "--out", flags->record, "write the record here (default: nowhere)", "FILE",
+  add_output(command, "--out", flags.record, "write the record here (default: nowhere)", "FILE",
              "--json prints the record");
-  command.add_flag("-v,--verbose", flags->verbose, "list the proofs (default: only if one failed)");
-  add_text(command, "--record", flags->record, "--out, as runners of every version call it", "FILE")->group("");
-  command.add_flag("--json", flags->json, "print the record as JSON");
+  command.add_flag("-v,--verbose", flags.verbose, "list the proofs (default: only if one failed)");
+  add_text(command, "--record", flags.record, "--out, as runners of every version call it", "FILE")->group("");
+  command.add_flag("--json", flags.json, "print the record as JSON");
   command.exclude("--recipe", {"--rung", "--plan", "--from"});
   command.exclude("--rung", {"--plan", "--from"});
   // A plan names its data; a record does not.
@@ -211,7 +210,6 @@ void add_run(CommandLine& line) {
     command.exclude(flag, size_flags);
     command.exclude(flag, {"--steps", "--warmup", "--seed", "--threads", "--deterministic", "--cold-cache"});
   }
-  command.callback([&line, flags] { line.chosen = [flags] { return run(*flags); }; });
 }
 
 }  // namespace ablations

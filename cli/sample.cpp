@@ -109,7 +109,6 @@ int sample(const SampleFlags& flags) {
 }  // namespace
 
 void add_sample(CommandLine& line) {
-  auto flags = std::make_shared<SampleFlags>();
   Command& command = line.add(
       {.group = "Train",
        .name = "sample",
@@ -131,34 +130,34 @@ void add_sample(CommandLine& line) {
        .common = {"--weights", "--prompt", "--tokens", "--count", "--temperature", "--top-k", "--top-p", "--seed",
                   "--json"},
        .stray = "--prompt"});
+  SampleFlags& flags = command.runs(sample);
   command.heading("What to continue");
-  add_text(command, "--weights,--model", flags->weights,
+  add_text(command, "--weights,--model", flags.weights,
            "weights (safetensors, GPT-2's names), a folder of them, or a training's folder: its best checkpoint",
            "PATH")
       ->required();
   command
-      .add_option("--prompt", flags->prompt,
+      .add_option("--prompt", flags.prompt,
                   "UTF-8 text that comes before (default: nothing, so that a new text begins)")
       ->type_name("TEXT");
-  add_text(command, "--vocab", flags->vocabulary, "vocab.bpe or gpt2.tiktoken (default: the one of `make data`)",
+  add_text(command, "--vocab", flags.vocabulary, "vocab.bpe or gpt2.tiktoken (default: the one of `make data`)",
            "FILE");
-  add_end_of_text_flag(command, flags->end_of_text);
+  add_end_of_text_flag(command, flags.end_of_text);
   command.heading("How to choose each token");
-  add_real(command, "--temperature", flags->temperature,
+  add_real(command, "--temperature", flags.temperature,
            "divides the logits: below 1 likely tokens become likelier, 0 always takes the likeliest (default 1)",
            "a number from 0 on", 0);
-  add_number(command, "--top-k", flags->top_k, "choose among the N likeliest only (default 0: among all)", 0, 50257);
-  add_real(command, "--top-p", flags->top_p,
+  add_number(command, "--top-k", flags.top_k, "choose among the N likeliest only (default 0: among all)", 0, 50257);
+  add_real(command, "--top-p", flags.top_p,
            "choose among the fewest likeliest that have this probability together (default 1: among all)",
            "a number above 0 and at most 1", above_zero, 1);
-  add_number(command, "--seed", flags->seed, "the same seed gives the same text (default 1)", 0, INT64_MAX);
+  add_number(command, "--seed", flags.seed, "the same seed gives the same text (default 1)", 0, INT64_MAX);
   command.heading("How much");
-  add_number(command, "--tokens", flags->tokens, "the most tokens of a text (default 200)", 1, 1000000);
-  command.add_flag("--ignore-eos", flags->ignore_eos, "continue after an end-of-text token (default: end there)");
-  add_number(command, "--count", flags->count, "how many texts; each takes the next seed (default 1)", 1, 10000);
-  add_number(command, "--threads", flags->threads, "CPU threads (default: one for each core it may use)", 1, 4096);
-  command.add_flag("--json", flags->json, "print texts and tokens as JSON, at the end");
-  command.callback([&line, flags] { line.chosen = [flags] { return sample(*flags); }; });
+  add_number(command, "--tokens", flags.tokens, "the most tokens of a text (default 200)", 1, 1000000);
+  command.add_flag("--ignore-eos", flags.ignore_eos, "continue after an end-of-text token (default: end there)");
+  add_number(command, "--count", flags.count, "how many texts; each takes the next seed (default 1)", 1, 10000);
+  add_number(command, "--threads", flags.threads, "CPU threads (default: one for each core it may use)", 1, 4096);
+  command.add_flag("--json", flags.json, "print texts and tokens as JSON, at the end");
 }
 
 }  // namespace ablations

@@ -13,7 +13,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
-#include <memory>
 #include <string>
 
 namespace ablations {
@@ -46,7 +45,6 @@ int tokenize(const TokenizeFlags& flags) {
 }  // namespace
 
 void add_tokenize(CommandLine& line) {
-  auto flags = std::make_shared<TokenizeFlags>();
   Command& command = line.add(
       {.group = "Train",
        .name = "tokenize",
@@ -57,13 +55,13 @@ void add_tokenize(CommandLine& line) {
                     {"ladder tokenize --data stories.txt --end-of-text --out stories.bin",
                      "A text of many documents, with <|endoftext|> between them."}},
        .stray = "--data"});
+  TokenizeFlags& flags = command.runs(tokenize);
   command.heading("What to read and write");
-  add_text(command, "--data", flags->data, "UTF-8 text", "FILE")->required();
-  add_text(command, "--vocab", flags->vocabulary, "vocab.bpe or gpt2.tiktoken (default: the one of `make data`)",
+  add_text(command, "--data", flags.data, "UTF-8 text", "FILE")->required();
+  add_text(command, "--vocab", flags.vocabulary, "vocab.bpe or gpt2.tiktoken (default: the one of `make data`)",
            "FILE");
-  add_end_of_text_flag(command, flags->end_of_text);
-  add_text(command, "--out", flags->out, "token file (llm.c's format); -: standard output", "FILE")->required();
-  command.callback([&line, flags] { line.chosen = [flags] { return tokenize(*flags); }; });
+  add_end_of_text_flag(command, flags.end_of_text);
+  add_text(command, "--out", flags.out, "token file (llm.c's format); -: standard output", "FILE")->required();
 }
 
 }  // namespace ablations

@@ -1,4 +1,4 @@
-// `ladder train`: begins or resumes a training. `ladder tokenize`: its text as a token file.
+// `ladder train`: begins or resumes a training.
 #include "ablations/run/reproduce.h"
 #include "ablations/training/training.h"
 #include "ablations/training/training_folder.h"
@@ -49,8 +49,8 @@ struct TrainFlags : TrainingFlags {
   bool is_child = false;  // of a runner, with which it ends
 };
 
-// The folder of a training at work, if it has one. Of several ranks only the first one writes.
-struct KeptTraining {
+// The folder of a running training, if it has one. Of several ranks only the first one writes.
+struct TrainingFolder {
   fs::path folder;
   bool writes = true;
   std::optional<harness::FolderLock> lock;
@@ -60,15 +60,15 @@ struct KeptTraining {
 
   [[nodiscard]] int64_t first_step() const { return from ? from->step : 0; }
   [[nodiscard]] fs::path latest() const { return checkpoints->place_of(*checkpoints->latest()); }
-  [[nodiscard]] std::string what_is_left() const {
+  [[nodiscard]] std::string last_checkpoint_text() const {
     if (!writes) return fmt::format("--resume continues from the last checkpoint in {}", folder.string());
     if (!checkpoints || !checkpoints->latest()) return "no checkpoint was saved before";
     return fmt::format("the last good checkpoint is of step {}: {}", checkpoints->latest()->step, latest().string());
   }
 };
 
-// A new training. Its folder is made later, by keep(), when nothing can be refused any more.
-PreparedTraining begun(const TrainFlags& flags, const KeptTraining& kept) {
+// A new training. open_training_folder() makes its folder later, when nothing can be refused any more.
+PreparedTraining new_training(const TrainFlags& flags, const TrainingFolder& kept) {
   if (!kept.folder.empty() && kept.writes) {
     check_can_make(kept.folder);
     check_may_begin_training(kept.folder);
@@ -79,7 +79,7 @@ PreparedTraining begun(const TrainFlags& flags, const KeptTraining& kept) {
   return prepared;
 }
 
-PreparedTraining gone_on_with(const TrainFlags& flags, KeptTraining& kept) {
+PreparedTraining resumed_training(const TrainFlags& flags, TrainingFolder& kept) {
   const Training training = open_training(kept.folder);
   if (kept.writes) kept.lock.emplace(kept.folder);
   kept.checkpoints.emplace(kept.folder, training.keep,
@@ -95,8 +95,9 @@ PreparedTraining gone_on_with(const TrainFlags& flags, KeptTraining& kept) {
   return again;
 }
 
-// The steps before are read, or the folder is made.
-std::vector<TrainingStep> keep(const TrainFlags& flags, const Training& training, KeptTraining& kept) {
+// Reads the earlier steps, or makes the folder.
+std::vector<TrainingStep> open_training_folder(const TrainFlags& flags, const Training& training,
+                                               TrainingFolder& kept) {
   if (kept.folder.empty() || !kept.writes) return {};
   std::vector<TrainingStep> before;
   if (flags.resume) {
@@ -110,9 +111,9 @@ std::vector<TrainingStep> keep(const TrainFlags& flags, const Training& training
   return before;
 }
 
-// What an interrupt has left out after the last step before. Returns what is not finite.
+// Completes what an interrupt has left out after the last step. Returns what is not finite.
 std::string complete(model::Trainer& trainer, const PreparedTraining& prepared, const TrainingHooks& hooks,
-                     KeptTraining& kept, std::vector<TrainingStep>& before) {
+                     TrainingFolder& kept, std::vector<TrainingStep>& before) {
   if (!kept.from) return "";
   const bool is_logged = !before.empty() && before.back().step == kept.from->step;
   TrainingStep nobodys{.step = kept.from->step, .sample = ""};
@@ -123,19 +124,20 @@ std::string complete(model::Trainer& trainer, const PreparedTraining& prepared, 
   return fault;
 }
 
-void check_saves_over_nothing_read(const TrainFlags& flags) {
+void check_save_is_no_input(const TrainFlags& flags) {
   check_not_read("--save", flags.save, inputs_of(StepFlags{.workload = flags.workload, .recipe = flags.recipe}));
   check_not_read("--save", flags.save, {{"--weights", flags.weights}, {"--validation-data", flags.validation_data}});
 }
 
-void say_what_begins(const PreparedTraining& prepared, int64_t first_step, bool keeps_nothing) {
+void print_training_begin(const PreparedTraining& prepared, int64_t first_step, bool keeps_nothing) {
   const TrainingSettings& settings = prepared.training.settings;
   const auto tokens = static_cast<double>(settings.tokens_per_step());
   const double all = tokens * static_cast<double>(settings.steps);
   const double of_epoch = 100 * all / static_cast<double>(prepared.data.training.tokens.size());
   fmt::print(stderr, "recipe: {}\n", printable(prepared.training.recipe_from));
   fmt::print(stderr, "{}, {} parameters: {} x {} tokens{} = {} tokens ({} % of an epoch)\n", settings.model,
-             count(static_cast<double>(prepared.training.parameters)), number_of(settings.steps, "step"), plain(tokens),
+             abbreviated(static_cast<double>(prepared.training.parameters)), number_of(settings.steps, "step"),
+             plain(tokens),
              settings.accumulation == 1
                  ? ""
                  : fmt::format(" ({} micro-steps of {} x {})", settings.accumulation, settings.sequences(), settings.T),
@@ -199,7 +201,7 @@ class Writer {
   model::SampleOptions options_;
 };
 
-// What all ranks must have in common: what is trained, and after which steps the loop does more than a step.
+// What all ranks must have in common: the training, and the steps after which the loop does more.
 std::vector<std::string> work_of_ranks(const Training& training) {
   const Json document = json_of(training);
   std::vector<std::string> work;
@@ -248,8 +250,8 @@ class Reporter {
   Json losses_ = Json::array();
 };
 
-// The training's own files are there.
-void check_saves_beside(const fs::path& folder, const fs::path& save) {
+// Throws if --save names a file in the training's folder.
+void check_save_is_outside(const fs::path& folder, const fs::path& save) {
   if (folder.empty()) return;
   const fs::path within = fs::weakly_canonical(save).lexically_relative(fs::weakly_canonical(folder));
   if (within.empty() || *within.begin() == "..") return;
@@ -262,14 +264,14 @@ int status_of(const TrainingEnd& end) {
   return end.why == Why::finished ? 0 : end.why == Why::interrupted ? 130 : 1;
 }
 
-// What starts ranks kills all of them when one has ended badly. So at the end of a scope each waits for the others, and
-// rank 0 can save until then.
-class EndsWithOthers {
+// A launcher kills all ranks when one has ended badly. So each rank waits for the others at the end of this scope.
+// Until then rank 0 can save.
+class WaitForRanks {
  public:
-  explicit EndsWithOthers(model::Trainer& trainer) : trainer_(trainer) {}
-  EndsWithOthers(const EndsWithOthers&) = delete;
-  EndsWithOthers& operator=(const EndsWithOthers&) = delete;
-  ~EndsWithOthers() {
+  explicit WaitForRanks(model::Trainer& trainer) : trainer_(trainer) {}
+  WaitForRanks(const WaitForRanks&) = delete;
+  WaitForRanks& operator=(const WaitForRanks&) = delete;
+  ~WaitForRanks() {
     try {
       (void)trainer_.on_any_rank(false);
     } catch (const std::exception&) {  // nobody is needed any more
@@ -281,10 +283,10 @@ class EndsWithOthers {
 };
 
 // Throws std::runtime_error for a training that is not finite.
-void say_how_it_ended(const TrainFlags& flags, const Training& training, const TrainingEnd& end,
-                      const KeptTraining& kept) {
+void print_training_end(const TrainFlags& flags, const Training& training, const TrainingEnd& end,
+                        const TrainingFolder& kept) {
   if (end.why == TrainingEnd::Why::not_finite) {
-    const std::string left = flags.out.empty() ? "" : "; " + kept.what_is_left();
+    const std::string left = flags.out.empty() ? "" : "; " + kept.last_checkpoint_text();
     const std::string unsaved = flags.save.empty() ? "" : fmt::format("; {} is not written", flags.save);
     throw std::runtime_error(fmt::format(
         "{} is not finite: training stops{}{}; try a smaller --lr, more --warmup-steps, or a smaller --clip", end.what,
@@ -308,20 +310,16 @@ void say_how_it_ended(const TrainFlags& flags, const Training& training, const T
 }
 
 int train(const TrainFlags& flags) {
+  if (!flags.lr_sweep.empty()) return lr_sweep(flags, flags.lr_sweep);
   if (flags.is_child) harness::die_with_parent();
   const model::Ranks ranks = model::ranks_of_environment();
-  KeptTraining kept{.folder = files::named_folder(flags.out),
-                    .writes = ranks.is_first(),
-                    .lock = {},
-                    .checkpoints = {},
-                    .from = {},
-                    .log = {}};
+  TrainingFolder kept{.folder = files::named_folder(flags.out), .writes = ranks.is_first()};
   if (!flags.save.empty() && kept.writes) {
-    check_saves_beside(kept.folder, flags.save);
+    check_save_is_outside(kept.folder, flags.save);
     check_can_write("--save", flags.save);
-    check_saves_over_nothing_read(flags);
+    check_save_is_no_input(flags);
   }
-  const PreparedTraining prepared = flags.resume ? gone_on_with(flags, kept) : begun(flags, kept);
+  const PreparedTraining prepared = flags.resume ? resumed_training(flags, kept) : new_training(flags, kept);
   const Training& training = prepared.training;
   const TrainingSettings& settings = training.settings;
   if (!flags.save.empty()) check_not_read("--save", flags.save, inputs_of(training.files));
@@ -338,7 +336,7 @@ int train(const TrainFlags& flags) {
     if (flags.resume) check_first_weights(training);
     load_first_weights(trainer, training);
   }
-  std::vector<TrainingStep> before = keep(flags, training, kept);
+  std::vector<TrainingStep> before = open_training_folder(flags, training, kept);
 
   TrainingHooks hooks;
   if (writer) hooks.sample = [&] { return writer->text_by(trainer); };
@@ -365,7 +363,8 @@ int train(const TrainFlags& flags) {
   }
   hooks.interrupted = harness::interrupted;
   if (kept.writes) std::ranges::for_each(prepared.notes, say_note);
-  if (!flags.json && kept.writes) say_what_begins(prepared, kept.first_step(), flags.out.empty() && flags.save.empty());
+  if (!flags.json && kept.writes)
+    print_training_begin(prepared, kept.first_step(), flags.out.empty() && flags.save.empty());
   if (flags.resume && kept.writes) note_other_program(training);
   // A step that has begun is finished, and what was learned is saved.
   harness::catch_interrupts();
@@ -377,16 +376,16 @@ int train(const TrainFlags& flags) {
   try {
     if (end.what.empty()) end = carry_on(trainer, training, prepared.data, hooks);
   } catch (const std::system_error& error) {  // a full disk
-    throw std::runtime_error(fmt::format("{}: training stops; {}", error.what(), kept.what_is_left()));
+    throw std::runtime_error(fmt::format("{}: training stops; {}", error.what(), kept.last_checkpoint_text()));
   } catch (const model::LostRank& error) {
-    const std::string left = flags.out.empty() ? "" : "; " + kept.what_is_left();
+    const std::string left = flags.out.empty() ? "" : "; " + kept.last_checkpoint_text();
     throw std::runtime_error(fmt::format("{}: training stops{}", error.what(), left));
   }
-  const EndsWithOthers waits(trainer);
+  const WaitForRanks waits(trainer);
   if (!kept.writes) return status_of(end);
   harness::drop_lost_readers();
   reporter.end();
-  say_how_it_ended(flags, training, end, kept);
+  print_training_end(flags, training, end, kept);
   if (!flags.save.empty()) save_last_weights(trainer, flags.save);
   return status_of(end);
 }
@@ -430,63 +429,60 @@ const Words train_words{
 }  // namespace
 
 void add_train(CommandLine& line) {
-  auto flags = std::make_shared<TrainFlags>();
   Command& command = line.add(train_words);
-  add_workload_flags(command, flags->workload, "gpt2-124m", "1 x 256 tokens");
+  TrainFlags& flags = command.runs(train);
+  add_workload_flags(command, flags.workload, "gpt2-124m", "1 x 256 tokens");
   for (const char* flag : {"--steps", "--warmup"}) command.remove_option(command.get_option(flag));  // of timed runs
-  add_number(command, "--batch-tokens", flags->batch_tokens,
+  add_number(command, "--batch-tokens", flags.batch_tokens,
              "tokens of a step, in place of --accumulation: as many micro-steps as it takes", 1, int64_t{1} << 36);
   command.exclude("--batch-tokens", {"--accumulation"});
-  add_deterministic_flag(command, flags->workload);
-  add_end_of_text_flag(command, flags->workload.end_of_text);
+  add_deterministic_flag(command, flags.workload);
+  add_end_of_text_flag(command, flags.workload.end_of_text);
   command.heading("How long to train (one of these)");
-  add_number(command, "--steps", flags->workload.steps, "updates of the weights", 1, most_training_steps);
-  add_length_flags(command, *flags);
+  add_number(command, "--steps", flags.workload.steps, "updates of the weights", 1, most_training_steps);
+  add_length_flags(command, flags);
   command.heading("How to train");
-  add_text(command, "--recipe", flags->recipe, "JSON file, or JSON: '{\"autocast\": \"bf16\"}' (default: see above)",
+  add_text(command, "--recipe", flags.recipe, "JSON file, or JSON: '{\"autocast\": \"bf16\"}' (default: see above)",
            "FILE|JSON");
-  add_text(command, "--weights", flags->weights,
+  add_text(command, "--weights", flags.weights,
            "start from these weights (safetensors, GPT-2's names), those in a folder, or a training's best", "PATH");
-  add_learning_flags(command, *flags);
-  add_text(command, "--lr-sweep", flags->lr_sweep,
+  add_learning_flags(command, flags);
+  add_text(command, "--lr-sweep", flags.lr_sweep,
            "in place of one training, a short one for each of COUNT learning rates, from MIN to MAX in equal ratios: "
            "which are too low, good and too high, and why",
            "MIN:MAX:COUNT");
   command.heading("Validation");
-  add_validation_flags(command, *flags, "a tenth of all", "; every checkpoint has one, too");
+  add_validation_flags(command, flags, "a tenth of all", "; every checkpoint has one, too");
   command.heading("Samples while it trains");
   CLI::Option* const samples =
-      add_number(command, "--sample-every", flags->sample_every,
+      add_number(command, "--sample-every", flags.sample_every,
                  "steps between two texts that the model writes; it also writes one after the first and the last step "
                  "(default: it writes none)",
                  1, most_training_steps);
-  command.add_option("--sample-prompt", flags->sample_prompt, "UTF-8 text that it continues (default: nothing)")
+  command.add_option("--sample-prompt", flags.sample_prompt, "UTF-8 text that it continues (default: nothing)")
       ->type_name("TEXT")
       ->needs(samples);
-  add_number(command, "--sample-tokens", flags->sample_tokens, "the most tokens of a text (default 100)", 1, 100000)
+  add_number(command, "--sample-tokens", flags.sample_tokens, "the most tokens of a text (default 100)", 1, 100000)
       ->needs(samples);
   command.heading("Where the results go");
   CLI::Option* const out =
-      add_output(command, "--out", flags->out, "folder of the training: log and checkpoints", "FOLDER");
-  add_number(command, "--save-every", flags->save_every, "steps between two checkpoints (default: a tenth of all)", 1,
+      add_output(command, "--out", flags.out, "folder of the training: log and checkpoints", "FOLDER");
+  add_number(command, "--save-every", flags.save_every, "steps between two checkpoints (default: a tenth of all)", 1,
              most_training_steps)
       ->needs(out);
-  add_number(command, "--keep", flags->keep,
+  add_number(command, "--keep", flags.keep,
              "how many of the last checkpoints stay (default 2); the best one stays besides", 1, most_training_steps)
       ->needs(out);
-  command.add_flag("--resume", flags->resume, "resume the training in --out, from its last checkpoint");
-  add_number(command, "--log-every", flags->log_every,
+  command.add_flag("--resume", flags.resume, "resume the training in --out, from its last checkpoint");
+  add_number(command, "--log-every", flags.log_every,
              "steps between two lines (default: 1, on a GPU 10); log.jsonl has every step", 1, most_training_steps);
-  add_output(command, "--save", flags->save, "also write the weights here, at the end or when interrupted", "FILE");
-  command.add_flag("--json", flags->json, "print only the losses, as JSON; of --lr-sweep all of lr_sweep.json");
-  command.add_flag("--end-with-parent", flags->is_child)->group("");
+  add_output(command, "--save", flags.save, "also write the weights here, at the end or when interrupted", "FILE");
+  command.add_flag("--json", flags.json, "print only the losses, as JSON; of --lr-sweep all of lr_sweep.json");
+  command.add_flag("--end-with-parent", flags.is_child)->group("");
   command.exclude("--lr-sweep", {"--lr", "--validation-every", "--validation-batches", "--sample-every", "--save-every",
                                  "--keep", "--resume", "--log-every", "--save"});
-  command.callback([&line, &command, flags] {
-    if (flags->resume) {
-      check_resume(command, {"--data", "--vocab", "--validation-data", "--log-every", "--save", "--json"}, "training");
-    }
-    line.chosen = [flags] { return flags->lr_sweep.empty() ? train(*flags) : lr_sweep(*flags, flags->lr_sweep); };
+  command.callback([&command] {
+    check_resume(command, {"--data", "--vocab", "--validation-data", "--log-every", "--save", "--json"}, "training");
   });
 }
 

@@ -42,7 +42,7 @@ struct ChosenRecipe {
   std::string json, from;
 };
 
-// Of the studies below the current folder; a recipe is passed over that cannot be trained with here.
+// The fastest rung in the studies below the current folder. Passes over recipes that cannot train here.
 FastestShown shown_here(const WorkloadFlags& flags) {
   const harness::Machine& machine = harness::this_machine();
   Environment here = environment_here();
@@ -56,7 +56,7 @@ FastestShown shown_here(const WorkloadFlags& flags) {
   return fastest_shown(default_studies(), flags.model.empty() ? RunOptions{}.model : flags.model, here, fits);
 }
 
-// The flag's; else the fastest rung that this machine has shown; else its ladder with all rungs that it can have.
+// The flag's recipe, or the fastest rung's that this machine has shown, or its ladder's last rung's.
 ChosenRecipe chosen_recipe(const TrainingFlags& flags) {
   if (!flags.recipe.empty()) return {flags.recipe, "--recipe"};
   const bool is_shared = model::ranks_of_environment().size > 1;
@@ -135,7 +135,7 @@ int64_t accumulation_of(const TrainingFlags& flags, const RunOptions& options, i
       micro_step, flags.batch_tokens, below == 0 ? std::to_string(above) : fmt::format("{} or {}", below, above)));
 }
 
-// From --steps, --tokens or --epochs. windows: of B x T tokens, which are an epoch.
+// The number of steps, from --steps, --tokens or --epochs. An epoch has `windows` of B x T tokens.
 int64_t steps_of(const TrainingFlags& flags, const TrainingSettings& settings, int64_t windows) {
   const int64_t given = std::ranges::count_if(std::array{flags.workload.steps, flags.tokens, flags.epochs},
                                               [](int64_t value) { return value > 0; });
@@ -157,7 +157,7 @@ int64_t steps_of(const TrainingFlags& flags, const TrainingSettings& settings, i
 // The part of the text, or the text of its own, of the validation loss.
 TrainingData data_for(const TrainingFlags& flags, const RunOptions& options, TrainingSettings& settings) {
   model::TokenStream text = tokens_of(options);
-  // Before a part is taken away from it.
+  // Checks the text before its validation part is removed.
   (void)model::BatchLoader(text, settings.sequences(), settings.T, settings.seed);
   settings.data = data_of(text);
   if (!flags.validation_data.empty()) {

@@ -1,4 +1,4 @@
-// `ladder verify`: whether a study follows from its records, its files are what they were, and its tables say the same.
+// `ladder verify`: checks that a study follows from its records, and that files and tables are unchanged.
 #include "study/archive/verify.h"
 
 #include "ablations/run/study_folder.h"
@@ -11,7 +11,6 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <memory>
 
 namespace ablations {
 
@@ -76,7 +75,6 @@ int verify(const VerifyFlags& flags) {
 }  // namespace
 
 void add_verify(CommandLine& line) {
-  auto flags = std::make_shared<VerifyFlags>();
   Command& command = line.add(
       {.group = "Report",
        .name = "verify",
@@ -88,12 +86,12 @@ void add_verify(CommandLine& line) {
            "them. --json names the files that are not covered, such as pages, pictures and logs. Writes nothing. The "
            "exit status is 1 if something differs.",
        .examples = {{"ladder verify study", "Names each file and field that is not what it should be."}}});
+  VerifyFlags& flags = command.runs(verify);
   command.heading("Arguments");
-  add_text(command, "study", flags->study, "a study's folder, or NAME.study.json with NAME.records.jsonl", "PATH")
+  add_text(command, "study", flags.study, "a study's folder, or NAME.study.json with NAME.records.jsonl", "PATH")
       ->required();
   command.heading("What to print");
-  command.add_flag("--json", flags->json, "print the findings as JSON");
-  command.callback([&line, flags] { line.chosen = [flags] { return verify(*flags); }; });
+  command.add_flag("--json", flags.json, "print the findings as JSON");
 }
 
 }  // namespace ablations

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <iomanip>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -29,9 +30,9 @@ void expect_parses(const std::string& example, const std::string& command) {
   } catch (const std::exception& error) {
     FAIL() << example << ": " << error.what();
   }
-  EXPECT_TRUE(line.chosen) << example;
   ASSERT_EQ(line.app.get_subcommands().size(), 1U);
-  const std::string chosen = line.app.get_subcommands().front()->get_name();
+  EXPECT_TRUE(line.chosen().run) << example;
+  const std::string chosen = line.chosen().words.name;
   EXPECT_TRUE(command.empty() || chosen == command) << example << ": " << chosen;
 }
 
@@ -74,7 +75,7 @@ std::string read_as(const std::string& text, void (*add)(Command&, Value&)) {
   Value value{};
   add(command, value);
   try {
-    command.parse(std::vector<std::string>{"--flag=" + text});
+    command.parse(std::vector<std::string>{text, "--flag"});  // it takes them from the end
   } catch (const CLI::ValidationError& error) {
     return error.what();
   }
@@ -151,6 +152,29 @@ TEST(CommandLine, OtherValuesAreRefused) {
     for (const std::string& text : texts) EXPECT_EQ(read(text), "--flag: must be " + rule + ", got " + text);
     EXPECT_EQ(read(""), "--flag: must be " + rule + ", got nothing");
   }
+}
+
+// A flag without a check would have CLI11's own name of a type, such as INT.
+TEST(CommandLine, EveryNumberIsChecked) {
+  const std::set<std::string> checked{"N", "X", "SIZE", "PERCENT"}, unchecked{"INT", "UINT", "FLOAT"};
+  const CommandLine all;
+  size_t numbers = 0;
+  for (const Command* command : all.commands()) {
+    for (const CLI::Option* option : command->get_options()) {
+      const std::string flag = command->words.name + " " + option->get_name();
+      EXPECT_FALSE(unchecked.contains(option->get_type_name())) << flag;
+      if (!checked.contains(option->get_type_name())) continue;
+      ++numbers;
+      try {
+        CommandLine line;
+        line.app.parse("ladder " + flag + " 12monkeys", true);
+        ADD_FAILURE() << flag << ": accepted";
+      } catch (const CLI::ValidationError& error) {
+        EXPECT_NE(std::string(error.what()).find(": must be "), std::string::npos) << error.what();
+      }
+    }
+  }
+  EXPECT_GT(numbers, 80U);
 }
 
 TEST(CommandLine, EveryFlagIsDescribed) {

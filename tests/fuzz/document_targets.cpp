@@ -250,7 +250,7 @@ bool read_checkpoint(std::string_view bytes) {
 // As `ladder report` draws it again.
 bool read_lr_sweep(std::string_view bytes) {
   return taken([&] {
-    const auto sweep = ablations::with_said(ablations::judged(same_again<ablations::LearningRateSweep>(bytes)));
+    const auto sweep = ablations::with_said(ablations::with_verdicts(same_again<ablations::LearningRateSweep>(bytes)));
     files::check_schema(Json::parse(ablations::json_of(sweep).dump()), "lr_sweep", "the sweep");
     check_shown(ablations::lr_sweep_table(sweep));
   });
@@ -258,7 +258,7 @@ bool read_lr_sweep(std::string_view bytes) {
 
 bool read_to_loss(std::string_view bytes) {
   return taken([&] {
-    const auto study = ablations::with_said(ablations::judged(same_again<ablations::TimeToLoss>(bytes)));
+    const auto study = ablations::with_said(ablations::with_verdicts(same_again<ablations::TimeToLoss>(bytes)));
     files::check_schema(Json::parse(ablations::json_of(study).dump()), "to_loss", "the study");
     check_shown(ablations::to_loss_table(study));
   });
