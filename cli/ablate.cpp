@@ -7,7 +7,7 @@
 #include "ablations/run/occupy.h"
 #include "ablations/run/runner.h"
 #include "ablations/run/study_folder.h"
-#include "cli/commands.h"
+#include "cli/command.h"
 #include "cli/defaults.h"
 #include "cli/draw.h"
 #include "cli/place.h"
@@ -40,14 +40,24 @@ using files::printable;
 
 namespace {
 
-struct Begun {
+struct AblateFlags : StudyFlags {
+  std::string out;
+  int64_t budget_s = 0;
+  bool resume = false, json = false, verbose = false;
+  bool force = false;    // start although a run is expected to fail
+  bool dry_run = false;  // only print what would be run
+  bool explain = false;  // trace every rung, too, and say what changed
+  ToLossFlags to_loss;
+};
+
+struct OpenedStudy {
   Plan plan;
   fs::path folder;
   bool is_new;         // its folder does not exist yet
   bool grows = false;  // from a quick look to the whole ladder
 };
 
-Begun gone_on_with(const AblateFlags& flags) {
+OpenedStudy resumed_study(const AblateFlags& flags) {
   const fs::path out = files::named_folder(flags.out);
   Plan plan = open_study(out);
   if (plan.gate) {
@@ -66,7 +76,7 @@ Begun gone_on_with(const AblateFlags& flags) {
   return {std::move(plan), out, /*is_new=*/false, grows};
 }
 
-// The build that made this program, for instance, may have just ended.
+// Waits, for instance, for the build that made this program.
 void wait_for_quiet() {
   for (int seconds = 0; seconds < 60 && harness::other_work_runs(); ++seconds) {
     if (seconds == 0) fmt::print(stderr, "other work is running: waiting up to a minute for it to end\n");
@@ -74,10 +84,10 @@ void wait_for_quiet() {
   }
 }
 
-// Throws harness::Unfit where a run would not end well.
+// Throws harness::Unfit if a run is expected to fail.
 void check_estimate(const Plan& plan, const Estimate& estimate) {
   const harness::Machine& machine = harness::this_machine();
-  const std::string why = hopeless_here(plan, estimate);
+  const std::string why = reason_against_running_here(plan, estimate);
   if (why.empty()) return;
   const std::vector<std::string> names = ladder_names();
   const bool has_own = !machine.gpu && std::ranges::find(names, plan.ladder.name + "-cpu") != names.end();
@@ -95,7 +105,7 @@ fs::path folder_for(const AblateFlags& flags, const Plan& plan) {
   return flags.out.empty() ? default_studies() / plan.id : files::named_folder(flags.out);
 }
 
-// Prints the plan. Throws as a study would that is begun.
+// Prints the plan. Throws as a new study does.
 int dry_run(const AblateFlags& flags) {
   const Prospect prospect = prospect_of(flags);
   (void)check_workload(prospect.plan);
@@ -109,8 +119,8 @@ int dry_run(const AblateFlags& flags) {
   return 0;
 }
 
-Begun planned(const AblateFlags& flags) {
-  // What cannot be is refused before anything is timed for the plan, whose rungs are those of the listed one or fewer.
+OpenedStudy new_study(const AblateFlags& flags) {
+  // Refuses an impossible study before anything is timed. The timed plan has the listed plan's rungs or fewer.
   const Plan listed = make_plan(flags, OwnAre::as_listed);
   const std::string tokens = check_workload(listed);
   if (flags.quick && !flags.out.empty()) check_may_begin(files::named_folder(flags.out));
@@ -127,18 +137,18 @@ Begun planned(const AblateFlags& flags) {
                           plan.ladder.name == "gpt2" ? "" : ", without bfloat16")
             : harness::this_machine().no_gpu_reason + ", so this measures what the CPU can do; CPU figures only");
   }
-  // A shard that is started twice, as Slurm does after a pre-emption, is resumed: its plan is the same.
-  const bool goes_on = plan.shard && fs::exists(out / "plan.json") && json_of(open_study(out)) == json_of(plan);
-  if (goes_on) {
+  // Slurm starts a shard again after a pre-emption. Its plan is the same, so it is resumed.
+  const bool resumes = plan.shard && fs::exists(out / "plan.json") && json_of(open_study(out)) == json_of(plan);
+  if (resumes) {
     check_reads_elsewhere(out, inputs_of(plan));
     check_not_edited(plan, out);
   } else {
     check_may_begin(out);
   }
-  return {std::move(plan), out, !goes_on};
+  return {std::move(plan), out, !resumes};
 }
 
-// As a table with its page, or as JSON. Exit status 1 where a rung failed, was not proven or is void.
+// Prints a table and draws a page, or prints JSON. Returns exit status 1 if a rung failed, was not proven or is void.
 int show(const Plan& plan, const StudyFiles& study, const fs::path& folder, const AblateFlags& flags) {
   if (flags.json) return show_study(study.study, true);
   const Drawn drawn = plan.shard ? Drawn{} : try_draw_report(study, folder);
@@ -157,11 +167,9 @@ int show(const Plan& plan, const StudyFiles& study, const fs::path& folder, cons
   return status;
 }
 
-}  // namespace
-
-int ablate(const AblateFlags& flags) {
+int measure_ladder(const AblateFlags& flags) {
   if (flags.dry_run) return dry_run(flags);
-  const auto [plan, out, is_new, grows] = flags.resume ? gone_on_with(flags) : planned(flags);
+  const auto [plan, out, is_new, grows] = flags.resume ? resumed_study(flags) : new_study(flags);
   if (flags.explain && plan.mode != Mode::cumulative) {
     throw std::invalid_argument(
         "--explain: needs --mode cumulative, because it compares each rung with the one before it; "
@@ -191,12 +199,12 @@ int ablate(const AblateFlags& flags) {
     if (flags.json) (void)show_study(computed_study(plan, out).study, true);
     return 0;
   }
-  // Not by its path: a build may replace the file while the study runs.
+  // A build may replace the file while the study runs, so the path is no use.
   const Programs programs{.ladder = fmt::format("/proc/{}/exe", ::getpid()), .python = python()};
-  const std::string to_go_on = fmt::format("ladder ablate --resume{}{} --out {}", plan.quick ? " --quick" : "",
-                                           flags.explain ? " --explain" : "", printable(out.string()));
+  const std::string resume_command = fmt::format("ladder ablate --resume{}{} --out {}", plan.quick ? " --quick" : "",
+                                                 flags.explain ? " --explain" : "", printable(out.string()));
   const auto interrupted = [&] {
-    fmt::print(stderr, "completed runs are saved; resume with: {}\n", to_go_on);
+    fmt::print(stderr, "completed runs are saved; resume with: {}\n", resume_command);
     return 130;
   };
   const auto begun = std::chrono::steady_clock::now();
@@ -226,9 +234,161 @@ int ablate(const AblateFlags& flags) {
     add(outcome.not_made_again, "disturbed ", " again");
     std::fflush(stdout);
     fmt::print(stderr, "{}: the budget of {} s is spent; resume with: {}\n", fmt::join(left, ", "), flags.budget_s,
-               to_go_on);
+               resume_command);
   }
   return outcome.some_failed ? 1 : status;
+}
+
+// The flags of runs, which --to-loss does not make.
+const std::vector<std::string> flags_of_runs{"--mode",      "--factors", "--sweep",   "--with-peer",  "--peer-modes",
+                                             "--peer-rung", "--quick",   "--repeats", "--order-seed", "--limit-s",
+                                             "--budget-s",  "--force",   "--warmup",  "--repeat-to",  "--cold-cache",
+                                             "--shard",     "--explain", "--dry-run"};
+
+// The study of --to-loss, with the flags that both kinds of studies have.
+ToLossFlags to_loss_flags(const AblateFlags& flags) {
+  ToLossFlags to_loss = flags.to_loss;
+  to_loss.training.workload = flags.workload;
+  to_loss.training.out = flags.out;
+  to_loss.training.resume = flags.resume;
+  to_loss.training.json = flags.json;
+  to_loss.ladder = flags.ladder;
+  to_loss.rungs = flags.design.rungs;
+  to_loss.wait = flags.wait;
+  return to_loss;
+}
+
+const Words ablate_words{
+    .group = "Measure",
+    .name = "ablate",
+    .summary = "measure a ladder: what each optimization brings",
+    .about =
+        "Switches on the optimizations of a ladder one after another, and measures each rung in fresh processes in "
+        "interleaved order. A rung has no number if its optimization was not seen to be on, or if its losses do not "
+        "follow the reference's. Without flags it measures the ladder that fits this machine.\n"
+        "Leaves a folder with the plan, a record of each run, study.json with every derived number, and the "
+        "report with its charts. The exit status is 1 if a rung failed. --resume continues a study that was "
+        "interrupted.\n"
+        "With --to-loss it trains each rung with several seeds instead, all on the same text, and tells how many "
+        "seconds each takes to a validation loss, and whether it ends with the same quality as the first rung. In "
+        "--out it leaves to_loss.json, a page and a chart, and the log of each training. The exit status is 1 if a "
+        "training failed or diverged.",
+    .examples = {{"ladder ablate --ladder tiny", "All of it in seconds, on a two-layer model."},
+                 {"ladder ablate --quick --out study", "A first look: the first and the last rung."},
+                 {"ladder ablate --resume --out study", "Makes the runs that are missing."},
+                 {"ladder ablate --dry-run", "What would be run, how long it would take, and where it would write."},
+                 {"ladder ablate --repeats 8 --out study", "More runs of each rung, for narrower intervals."},
+                 {"ladder ablate --mode leave-one-out", "What is lost without each optimization?"},
+                 {"ladder ablate --sweep batch=1,2,4 --rung bf16,flash",
+                  "Speed and memory of two rungs over batch sizes."},
+                 {"ladder ablate --ladder data-pipeline-cpu --repeat-to 500MB --cold-cache",
+                  "What the input costs, from a file that is not in the page cache."},
+                 {"ladder ablate --with-peer pytorch --peer-modes eager,compile",
+                  "The same work in plain PyTorch, its runs between ours."},
+                 {"ladder ablate --ladder tiny --to-loss 9 --steps 200 --out time-to-loss",
+                  "How long does each rung take to a validation loss of 9, and does it end as well?"}},
+    .common = {"--ladder", "--quick", "--repeats", "--dry-run", "--mode", "--with-peer", "--batch", "--context",
+               "--data", "--out", "--resume", "--json"},
+    .stray = "--ladder"};
+
+void add_flags_of_rungs(Command& command, AblateFlags& flags) {
+  command.heading("What to measure");
+  add_choice(command, "--ladder", flags.ladder, ladder_names(),
+             ", or a file (default: gpt2 with a GPU, gpt2-cpu without)", "NAME|FILE");
+  add_choice(command, "--mode", flags.design.mode, mode_names(), " (default: cumulative)", "MODE");
+  command.values[add_names(command, "--factors", flags.design.factors,
+                           "optimizations of --mode factorial (default: all, if at most 4)")] = rung_names();
+  command.values[add_text(command, "--sweep", flags.design.sweep,
+                          "batch=16,32,64, context=512,1024 or accumulation=1,2,4: speed and memory over sizes",
+                          "WHAT=N,N")] = {"batch=", "context=", "accumulation="};
+  add_rungs_flag(command, "--rung", flags.design.rungs,
+                 "rungs to measure with --sweep (default: the last) or to train with --to-loss (default: all); "
+                 "the first is what the others are compared with; a rung may be given twice",
+                 Repeats::kept);
+  command.values[add_text(command, "--with-peer", flags.design.peer,
+                          "pytorch: the same work in plain PyTorch, its runs between ours", "PEER")] = {"pytorch"};
+  command.values[add_names(command, "--peer-modes", flags.design.peer_modes,
+                           "eager,compile,max-autotune,cuda-graphs (default: all that the device has)")] = {"eager", "compile", "max-autotune", "cuda-graphs"};
+  add_rungs_flag(command, "--peer-rung", flags.design.peer_rungs,
+                 "with --with-peer: rungs to compare with PyTorch (default: the last)");
+  command.add_flag(
+      "--explain", flags.explain,
+      "also trace every rung, in a process of its own, and say what each one changed (default: on a GPU, without "
+      "--budget-s or --quick)");
+}
+
+void add_flags_of_effort(Command& command, AblateFlags& flags) {
+  command.heading("How often and how long");
+  command.add_flag("--quick", flags.quick, "a first look; --resume measures the rest of the ladder");
+  add_number(command, "--repeats", flags.repeats, "runs of each rung (default: the ladder's)", 1, 1000);
+  add_number(command, "--order-seed", flags.order_seed,
+             "seed of the interleaved order (default: a new one, recorded; with --shard: 1)", 0, INT64_MAX);
+  add_number(command, "--limit-s", flags.limit_s, "seconds after which a run is stopped (default 900)", 1, 1000000);
+  add_number(command, "--budget-s", flags.budget_s,
+             "seconds after which no run and no trace is started; --resume makes the rest (default: no budget)", 1,
+             1000000);
+  command.add_flag("-n,--dry-run", flags.dry_run, "print the plan, its time, memory and folder; run nothing");
+  command.add_flag(
+      "--force", flags.force,
+      "start although a run is expected to exceed --limit-s or the memory (default: refuse, exit status 3)");
+  add_wait_flag(command, flags.wait);
+}
+
+void add_flags_of_results(Command& command, AblateFlags& flags) {
+  command.heading("Where the results go");
+  add_output(command, "--out", flags.out, "folder of the study (default: studies/<ladder>-<time>)", "FOLDER");
+  command.add_flag("-v,--verbose", flags.verbose,
+                   "also print what changed from rung to rung, and how numbers are computed");
+  command.add_flag("--resume", flags.resume,
+                   "make the runs that the study in --out lacks; after a quick look, those of the whole ladder");
+  add_text(command, "--shard", flags.shard,
+           "measure only every n-th repeat, from the i-th on, into --out: for n machines; ladder merge joins them",
+           "i/n");
+  command.add_flag("--json", flags.json, "print the study as JSON, draw nothing");
+}
+
+bool is_to_loss(const AblateFlags& flags) {
+  return flags.to_loss.loss > 0 || (flags.resume && holds_to_loss(flags.out));
+}
+
+void check_flags(const Command& command, const AblateFlags& flags) {
+  check_resume(command, {"--json", "--budget-s", "--explain", "--wait", "--quick"}, "study");
+  if (!is_to_loss(flags)) {
+    if (flags.shard.empty() || !flags.out.empty()) return;
+    throw std::invalid_argument("--shard needs --out, a folder of its own for each shard");
+  }
+  if (flags.out.empty()) throw std::invalid_argument("--to-loss needs --out, the folder of its trainings");
+  for (const std::string& flag : flags_of_runs) {
+    if (command.count(flag) == 0) continue;
+    throw std::invalid_argument(
+        fmt::format("{}: cannot be combined with --resume of a study that was begun with --to-loss", flag));
+  }
+}
+
+int ablate(const AblateFlags& flags) {
+  return is_to_loss(flags) ? to_loss(to_loss_flags(flags)) : measure_ladder(flags);
+}
+
+}  // namespace
+
+void add_ablate(CommandLine& line) {
+  Command& command = line.add(ablate_words);
+  AblateFlags& flags = command.runs(ablate);
+  add_flags_of_rungs(command, flags);
+  add_flags_of_effort(command, flags);
+  add_workload_flags(command, flags.workload, "the ladder's", "the ladder's");
+  add_data_flags(command, flags.workload);
+  add_deterministic_flag(command, flags.workload);
+  add_flags_of_results(command, flags);
+  add_to_loss_flags(command, flags.to_loss);
+  command.exclude("--explain", {"--shard"});
+  command.exclude("--dry-run", {"--resume"});
+  command.exclude("--quick", {"--repeats", "--shard", "--sweep", "--with-peer", "--factors", "--mode"});
+  command.exclude("--to-loss", flags_of_runs);
+  command.get_option("--steps")->description(
+      "timed steps of a run (default: the ladder's; on a GPU up to eight times as many, until they last 1.5 s); with "
+      "--to-loss: updates of the weights");
+  command.callback([&command, &flags] { check_flags(command, flags); });
 }
 
 }  // namespace ablations

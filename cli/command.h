@@ -1,5 +1,5 @@
-// A command for its users: what it is for, its flags with their defaults, examples. Help, docs/cli.md and shell
-// completion are made only from this, and a test parses every example.
+// A command for its users: its purpose, its flags with their defaults, examples. Help, docs/cli.md and completion are
+// made of this alone. A test parses every example.
 #pragma once
 
 #include "cli/flags.h"
@@ -9,8 +9,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
-#include <optional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -35,97 +36,96 @@ struct Command : CLI::App {
   explicit Command(const Words& given);
   // The help shows the flags that follow under this heading.
   void heading(const std::string& text) { option_defaults()->group(text); }
+  // The flags of `carry_out`, which returns the exit status. They live as long as the command.
+  template <class Flags>
+  Flags& runs(int (*carry_out)(const Flags&)) {
+    auto flags = std::make_shared<Flags>();
+    run = [flags, carry_out] { return carry_out(*flags); };
+    return *flags;
+  }
+  // `flag` cannot be combined with any of the others.
+  void exclude(const std::string& flag, const std::vector<std::string>& others);
 
   Words words;
+  std::function<int()> run;
   std::map<const CLI::Option*, std::vector<std::string>> values;  // that completion offers
 };
 
-// The program's command line. Parsing only chooses what to do.
+// The program's command line. Parsing carries nothing out.
 struct CommandLine {
   CommandLine();
-  CommandLine(const CommandLine&) = delete;  // the commands' callbacks point into it
+  CommandLine(const CommandLine&) = delete;  // commands point into it
   CommandLine& operator=(const CommandLine&) = delete;
   ~CommandLine() = default;
 
   Command& add(const Words& words);
   [[nodiscard]] std::vector<const Command*> commands() const;  // in the order of the help
 
+  [[nodiscard]] const Command& chosen() const;  // after parsing
+
   Command app;
-  std::function<int()> chosen;  // returns the exit status
 };
 
-// Each in the file of its name.
-void add_measuring_commands(CommandLine& line);
-void add_reporting_commands(CommandLine& line);
-void add_comparing_commands(CommandLine& line);
-void add_training_commands(CommandLine& line);
-void add_help_commands(CommandLine& line);
+// Parses and carries out the command. Returns the exit status.
+int run_command_line(int argc, char** argv);
 
-// Reads a whole number as text first, so that "-1", "1e9" and "99999999999999999999" get the same kind of answer.
+// Each adds one command. The file of its name has its flags, its help and what it does.
+void add_doctor(CommandLine& line);
+void add_ablate(CommandLine& line);
+void add_run(CommandLine& line);
+void add_profile(CommandLine& line);
+void add_report(CommandLine& line);
+void add_history(CommandLine& line);
+void add_verify(CommandLine& line);
+void add_merge(CommandLine& line);
+void add_compare(CommandLine& line);
+void add_gate(CommandLine& line);
+void add_train(CommandLine& line);
+void add_sample(CommandLine& line);
+void add_tokenize(CommandLine& line);
+void add_help(CommandLine& line);
+void add_completion(CommandLine& line);
+
+// `ladder ablate --to-loss`, in to_loss.cpp. Trains each rung with each seed, and compares time to a loss, and quality.
+// Returns the exit status: 1 if a training failed or diverged, 130 if interrupted.
+void add_to_loss_flags(Command& command, ToLossFlags& flags);
+int to_loss(const ToLossFlags& flags);
+// Whether the folder holds such a study.
+bool holds_to_loss(const std::string& folder);
+
+// `ladder train --lr-sweep`, in lr_sweep.cpp. Trains once for each rate of "1e-5:1e-1:9", and says which are too low,
+// good and too high. Returns the exit status: 1 if all diverged, 130 if interrupted.
+int lr_sweep(const TrainingFlags& flags, const std::string& range);
+
+// Flags whose values CLI11 checks. A refusal reads "--batch must be a whole number between 1 and 65536, got 0".
 CLI::Option* add_number(Command& command, const std::string& names, int64_t& value, const std::string& help,
                         int64_t least, int64_t most);
-// A number that need not be whole, such as "6e-4", and that `allowed` takes. `rule` says which those are: "a number
-// above 0". An infinite one is none.
+// A finite number. `rule` states the limits: "a number from 0 on".
+inline constexpr double above_zero = std::numeric_limits<double>::denorm_min();
 CLI::Option* add_real(Command& command, const std::string& name, double& value, const std::string& help,
-                      const std::string& rule, std::function<bool(double)> allowed);
-// From `least` on, up to `most` where there is one.
-CLI::Option* add_real(Command& command, const std::string& name, double& value, const std::string& help, double least,
-                      std::optional<double> most = {});
+                      const std::string& rule, double least, double most = std::numeric_limits<double>::max());
 // A number of bytes: "500MB", "1.5GB", "64MiB", "1000".
 CLI::Option* add_bytes(Command& command, const std::string& name, int64_t& value, const std::string& help,
                        int64_t least, int64_t most);
-// A share in percent, kept as a fraction: "2" and "2%" are 0.02.
-CLI::Option* add_percent(Command& command, const std::string& name, double& value, const std::string& help);
-// A name, a file or a document: not empty, and UTF-8, because the records carry it. FILE, PATH or RECORD in `type`
-// makes completion offer files, FOLDER folders; with a comma in it the value is a list.
+// "2" and "2%" are 0.02.
+CLI::Validator percentage();
+// A name, a file or a document. It must be UTF-8 and not empty, because records carry it. Completion offers files if
+// `type` has FILE, PATH or RECORD in it, and folders if it has FOLDER. With a comma in it the value is a list.
 CLI::Option* add_text(Command& command, const std::string& names, std::string& value, const std::string& help,
                       const std::string& type);
-// A path that is written. "-" is refused, because standard output cannot be that; `instead` says what can.
+// A path that is written. Refuses "-", standard output, and says what to do `instead`.
 CLI::Option* add_output(Command& command, const std::string& name, std::string& value, const std::string& help,
-                        const std::string& type, const std::string& instead = "");
-// Several names: separated by commas, or with the flag again for each. None is empty, and none is given
-// twice unless repeats are kept. As one text they are separated by commas.
+                        const std::string& type, const std::string& instead = "name a place");
+// Several names, separated by commas or each with the flag again. None is empty. None is given twice, unless repeats
+// are kept. As one text they are separated by commas.
 CLI::Option* add_names(Command& command, const std::string& name, std::vector<std::string>& value,
                        const std::string& help, Repeats repeats = Repeats::refused);
 CLI::Option* add_names(Command& command, const std::string& name, std::string& value, const std::string& help);
-// One of `values`, which the help names before `help`.
+// One of `values`, which the help lists before `help`.
 CLI::Option* add_choice(Command& command, const std::string& names, std::string& value,
                         const std::vector<std::string>& values, const std::string& help, const std::string& type);
 
-// Flags that several commands have.
-void add_wait(Command& command, bool& wait);
-// Under a heading of their own, which says what size is the default: of a step, and of whole runs with their data.
-void add_size_flags(Command& command, WorkloadFlags& flags, const std::string& default_model,
-                    const std::string& default_size);
-constexpr const char* size_flags[] = {"--model", "--batch", "--context", "--positions", "--accumulation"};
-void add_workload_flags(Command& command, WorkloadFlags& flags, const std::string& default_model,
-                        const std::string& default_size);
-void add_deterministic_flag(Command& command, WorkloadFlags& flags);
-void add_end_of_text_flag(Command& command, bool& end_of_text);
-void add_data_flags(Command& command, WorkloadFlags& flags);  // --repeat-to and --cold-cache
-constexpr const char* workload_flags[] = {"--model",        "--batch", "--context", "--positions",
-                                          "--accumulation", "--steps", "--warmup",  "--seed",
-                                          "--threads",      "--data",  "--vocab"};
-// Of a training. How long it is, beside --steps; its learning rate and update; its validation loss. usual: the steps
-// between two of these by default; more: what else the help says of them.
-void add_length_flags(Command& command, TrainFlags& flags);
-void add_learning_flags(Command& command, TrainFlags& flags);
-void add_validation_flags(Command& command, TrainFlags& flags, const std::string& usual, const std::string& more = "");
-constexpr const char* training_flags[] = {"--tokens",
-                                          "--epochs",
-                                          "--lr",
-                                          "--min-lr",
-                                          "--warmup-steps",
-                                          "--decay-steps",
-                                          "--weight-decay",
-                                          "--clip",
-                                          "--validation-share",
-                                          "--validation-data",
-                                          "--validation-every",
-                                          "--validation-batches"};
-// Throws std::invalid_argument for a flag beside --resume that is not among `allowed`, nor is --out or hidden.
-void check_resume(const Command& command, const std::vector<std::string>& allowed, const std::string& what);
-// "start", and every optimization: the rungs that a ladder can have.
+// "start", and every optimization.
 std::vector<std::string> rung_names();
 
 }  // namespace ablations

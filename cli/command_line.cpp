@@ -1,5 +1,3 @@
-#include "cli/command_line.h"
-
 #include "ablations/plan/ladder.h"
 #include "cli/command.h"
 #include "cli/help.h"
@@ -28,20 +26,18 @@ std::vector<std::string> flags_of(const Command& command) {
   std::vector<std::string> flags;
   for (const CLI::Option* option : command.get_options()) {
     if (option->get_group().empty()) continue;
-    for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
-    for (const std::string& name : option->get_snames()) flags.push_back("-" + name);
+    for (const std::string& name : names_of(*option)) flags.push_back(name);
   }
   return flags;
 }
 
-std::vector<std::string> names_of(const auto& map) {
-  std::vector<std::string> names;
-  for (const auto& [name, ignored] : map) names.push_back(name);
-  return names;
+std::vector<std::string> keys_of(const auto& map) {
+  std::vector<std::string> keys;
+  for (const auto& [key, ignored] : map) keys.push_back(key);
+  return keys;
 }
 
-// The flag that somebody meant by a word without one, with the word: a ladder's name, a rung's, a file, a text. Empty:
-// not known.
+// The flag that a word without one needs, and the word: a ladder, a rung, a file, a text. Empty if unknown.
 std::string meant_by(const std::string& word, const Command& command) {
   const auto has = [&](const char* flag) { return command.get_option_no_throw(flag) != nullptr; };
   std::map<std::string, const char*> flags;
@@ -54,7 +50,7 @@ std::string meant_by(const std::string& word, const Command& command) {
   if (has("--ladder")) {
     for (const std::string& name : ladder_names()) flags[name] = "--ladder";
   }
-  const std::vector<std::string> similar = files::nearest(word, names_of(flags));
+  const std::vector<std::string> similar = files::nearest(word, keys_of(flags));
   if (!similar.empty()) return fmt::format("{} {}", flags.at(similar.front()), similar.front());
   const std::string& flag = command.words.stray;
   if (flag.empty()) return "";
@@ -65,7 +61,7 @@ std::string meant_by(const std::string& word, const Command& command) {
   return fmt::format("{} {}", flag, is_plain ? word : files::in_quotes(word));
 }
 
-// What is wrong with a word in a command's place.
+// What is wrong with a word that should be a command.
 std::string fault_of_command(const CommandLine& line, const std::string& word) {
   if (word.starts_with('-')) {
     return files::or_nearest("there is no flag " + files::in_quotes(word), word, flags_of(line.app));
@@ -74,11 +70,11 @@ std::string fault_of_command(const CommandLine& line, const std::string& word) {
   std::map<std::string, std::string> meant{{"version", "--version"}, {"list", "doctor"}};
   for (const std::string& name : ladder_names()) meant[name] = "ablate --ladder " + name;
   for (const Command* known : line.commands()) meant[known->words.name] = known->words.name;
-  const std::vector<std::string> similar = files::nearest(word, names_of(meant));
+  const std::vector<std::string> similar = files::nearest(word, keys_of(meant));
   return similar.empty() ? what : fmt::format("{}; did you mean {}?", what, meant.at(similar.front()));
 }
 
-// And with one that the command does not know.
+// What is wrong with a word that the command does not know.
 std::string fault_of_extra(const Command& command, const std::string& word) {
   if (word.starts_with('-') && word != "-") {
     const std::string flag = word.substr(0, word.find('='));
@@ -121,6 +117,7 @@ std::string fault_of(const CommandLine& line, const Command* command, const std:
         std::ranges::any_of(arguments, [&](const std::string& argument) { return argument.starts_with(flag + "="); });
     if (most == 0 && has_value) return flag + " takes no value";
   }
+  if (kind == "ValidationError") return replaced(what, ": must ", " must ");
   if (kind == "RequiresError") return replaced(what, " requires ", " needs ");
   if (kind == "ExcludesError") return replaced(what, " excludes ", " cannot be combined with ");
   return what;
@@ -143,11 +140,10 @@ CommandLine::CommandLine()
   app.set_version_flag("-V,--version", fmt::format("ladder {}, torch {}", harness::program_version(), TORCH_VERSION),
                        "the program's and PyTorch's version");
   app.get_version_ptr()->group(app.get_help_ptr()->get_group());
-  add_measuring_commands(*this);
-  add_reporting_commands(*this);
-  add_comparing_commands(*this);
-  add_training_commands(*this);
-  add_help_commands(*this);
+  for (auto* const add : {add_doctor, add_ablate, add_run, add_profile, add_report, add_history, add_verify, add_merge,
+                          add_compare, add_gate, add_train, add_sample, add_tokenize, add_help, add_completion}) {
+    add(*this);
+  }
   for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     for (CLI::Option* option : command->get_options()) {
       if (option->get_items_expected_max() == 0) option->disable_flag_override();  // no --json=3
@@ -157,7 +153,7 @@ CommandLine::CommandLine()
 
 namespace {
 
-// Before anything looks for GPUs. To commands that work in one process, a launcher's variables are somebody else's.
+// Chooses this rank's GPU before anything looks for GPUs. Commands of one process ignore a launcher's variables.
 void prepare_rank(const std::string& command) {
   const bool may_be_rank = command == "train" || command == "run";
   for (const char* name : {"WORLD_SIZE", "RANK", "LOCAL_WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"}) {
@@ -179,8 +175,8 @@ int run_command_line(int argc, char** argv) {
     line.app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_name() == "CallForVersion") return line.app.exit(error);
-    const auto named = line.app.get_subcommands();
-    const auto* command = named.empty() ? nullptr : dynamic_cast<const Command*>(named.front());
+    const bool is_named = !line.app.get_subcommands().empty();
+    const Command* const command = is_named ? &line.chosen() : nullptr;
     if (error.get_exit_code() == 0) {  // --help or --help-all
       fmt::print("{}", help_text(line, command == nullptr ? line.app : *command, standard_output(),
                                  error.get_name() == "CallForAllHelp"));
@@ -191,8 +187,9 @@ int run_command_line(int argc, char** argv) {
                command == nullptr ? "" : " " + command->words.name);
     return 2;
   }
-  prepare_rank(line.app.get_subcommands().front()->get_name());
-  return line.chosen();
+  const Command& command = line.chosen();
+  prepare_rank(command.words.name);
+  return command.run();
 }
 
 }  // namespace ablations

@@ -1,7 +1,8 @@
 // `ladder compare`: two sides' records against each other.
 #include "study/gate/compare.h"
 
-#include "cli/commands.h"
+#include "cli/command.h"
+#include "harness/stats/verdict.h"
 #include "plots/comparison.h"
 #include "plots/sentences.h"
 
@@ -9,7 +10,15 @@
 
 namespace ablations {
 
-int compare(const CompareFlags& flags) {
+namespace {
+
+struct CompareFlags {
+  std::string base, head;
+  double min_effect = harness::usual_min_effect;
+  bool force = false, json = false, markdown = false;
+};
+
+int print_comparison(const CompareFlags& flags) {
   const Comparison comparison = compare_sides(read_side(flags.base), read_side(flags.head),
                                               {.min_effect = flags.min_effect, .force = flags.force});
   const std::vector<Remark> remarks = remarks_of(comparison, sides_of_programs);
@@ -18,6 +27,35 @@ int compare(const CompareFlags& flags) {
                      : flags.markdown ? comparison_markdown(comparison) + "\n" + remarks_markdown(remarks)
                                       : comparison_table(comparison, look) + remarks_text(remarks, look));
   return 0;
+}
+
+}  // namespace
+
+void add_compare(CommandLine& line) {
+  Command& command = line.add(
+      {.group = "Compare",
+       .name = "compare",
+       .summary = "compare two records, studies or folders of records",
+       .about =
+           "Pairs the runs of two sides. For each recipe it gives the ratio of a step's time, HEAD over BASE, with "
+           "an interval and a verdict: REGRESSION, IMPROVEMENT, SAME or INCONCLUSIVE against the least difference that "
+           "matters. Compares losses and memory, too. Measures and writes nothing. The exit status is 0 even if there "
+           "are differences. Refuses sides measured under different circumstances, such as on another GPU.",
+       .examples = {
+           {"ladder compare before after", "Two studies, rung by rung."},
+           {"ladder compare --min-effect 5 before/records after/records", "Only differences of 5 % or more matter."},
+           {"ladder compare --markdown before after", "The table for a pull request."}}});
+  CompareFlags& flags = command.runs(print_comparison);
+  command.heading("Arguments");
+  add_text(command, "base", flags.base, "the old side: a record, a study or a folder of records", "PATH")->required();
+  add_text(command, "head", flags.head, "the new side", "PATH")->required();
+  command.heading("How to compare");
+  add_min_effect_flag(command, flags.min_effect, "difference");
+  command.add_flag("--force", flags.force, "compare even if the circumstances differ, and say so");
+  command.heading("What to print");
+  command.add_flag("--json", flags.json, "for programs");
+  command.add_flag("--markdown", flags.markdown, "for a page");
+  command.exclude("--json", {"--markdown"});
 }
 
 }  // namespace ablations

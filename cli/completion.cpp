@@ -1,5 +1,6 @@
-// Completion for bash. Bash splits what is typed at "=", so "--mode=x" arrives as three words. compgen expands its
-// arguments as the shell does, so values may hold only letters, digits and harmless signs.
+// `ladder completion`: a script that completes commands and flags in bash. Bash splits words at "=", so "--mode=x"
+// arrives as three words. compgen expands its arguments as the shell does. So values may hold only letters, digits and
+// harmless signs.
 #include "cli/help.h"
 
 #include <fmt/format.h>
@@ -64,7 +65,7 @@ bool harmless(std::string_view value) {
   });
 }
 
-// What is offered for a flag's value, or an argument: values that are known, and files, folders or a list.
+// What is offered for a flag's value or an argument: known values, and files, folders or a list.
 struct Offer {
   std::string values, kind;
 };
@@ -82,14 +83,7 @@ Offer offer_of(const Command& command, const CLI::Option& option) {
   return offer;
 }
 
-std::string names_of(const CLI::Option& option, const char* between) {
-  std::vector<std::string> names;
-  for (const std::string& name : option.get_snames()) names.push_back("-" + name);
-  for (const std::string& name : option.get_lnames()) names.push_back("--" + name);
-  return fmt::format("{}", fmt::join(names, between));
-}
-
-// Of one command: sets `flags`, and `values` and `kind` for the word that is completed.
+// One command's branch of the script. Sets `flags`, and `values` and `kind` for the completed word.
 std::string branch(const Command& command) {
   std::string flags, cases;
   Offer argument;
@@ -100,9 +94,10 @@ std::string branch(const Command& command) {
       argument = offer;
       continue;
     }
-    flags += (flags.empty() ? "" : " ") + names_of(*option, " ");
+    flags += (flags.empty() ? "" : " ") + fmt::format("{}", fmt::join(names_of(*option), " "));
     if (option->get_items_expected_max() == 0) continue;
-    cases += fmt::format("        {}) values='{}' kind='{}' ;;\n", names_of(*option, " | "), offer.values, offer.kind);
+    cases += fmt::format("        {}) values='{}' kind='{}' ;;\n", fmt::join(names_of(*option), " | "), offer.values,
+                         offer.kind);
   }
   return fmt::format(
       "    {})\n      flags='{}'\n      case \"$flag\" in\n{}        *) values='{}' kind='argument{}' ;;\n      esac\n "
@@ -110,8 +105,6 @@ std::string branch(const Command& command) {
       ";;\n",
       command.words.name, flags, cases, argument.values, argument.kind);
 }
-
-}  // namespace
 
 std::string bash_completion(const CommandLine& line) {
   std::string text = script_begin;
@@ -124,6 +117,27 @@ std::string bash_completion(const CommandLine& line) {
          fmt::format("    '') values='{}' flags='-h --help --help-all -V --version' kind='argument' ;;\n",
                      fmt::join(names, " ")) +
          script_end;
+}
+
+}  // namespace
+
+void add_completion(CommandLine& line) {
+  auto shell = std::make_shared<std::string>("bash");
+  Command& command = line.add(
+      {.group = "Help",
+       .name = "completion",
+       .summary = "a script that completes commands and flags in bash",
+       .about = "Prints a script for bash. To have it in every shell, add the line of the first example to ~/.bashrc.",
+       .examples = {{"source <(ladder completion bash)", "From then on, in this shell: ladder ab<Tab> --mo<Tab>"},
+                    {"ladder completion bash > ladder.bash", "The script in a file."}}});
+  command.heading("Arguments");
+  auto* option = command.add_option("shell", *shell, "bash, the only one (default)");
+  command.values[option] = {"bash"};
+  command.run = [&line, shell] {
+    if (*shell != "bash") throw std::invalid_argument(fmt::format("completion must be for bash, got {}", *shell));
+    fmt::print("{}", bash_completion(line));
+    return 0;
+  };
 }
 
 }  // namespace ablations

@@ -27,7 +27,7 @@ fs::path default_studies() { return "studies"; }
 
 namespace {
 
-// As a shell finds it; as it is where PATH has none.
+// The program's path as a shell finds it; `name` if PATH has none.
 std::string on_path(const std::string& name) {
   const char* const path = std::getenv("PATH");
   std::istringstream folders(path == nullptr || name.find('/') != std::string::npos ? "" : path);

@@ -8,14 +8,14 @@
 
 namespace ablations {
 
-// The named ladder; for "" gpt2 on a machine with a GPU, gpt2-fp16 where that has no bfloat16, else gpt2-cpu.
+// The named ladder. For "" it is gpt2 with a GPU, gpt2-fp16 with a GPU without bfloat16, else gpt2-cpu.
 std::string chosen_ladder(const std::string& named);
 
 // Below the current folder: where `ladder ablate` puts its studies.
 std::filesystem::path default_studies();
 
-// The Python that draws reports and runs the peers, with its flags: $LADDER_PYTHON, which PATH may find; else the one
-// this program was built with, which ignores the user's variables (PYTHONPATH, PYTHONHOME) and packages.
+// The Python that draws reports and runs the peers, with its flags. It is $LADDER_PYTHON, which PATH may find, or the
+// Python of the build. The latter ignores the user's packages and variables (PYTHONPATH, PYTHONHOME).
 std::vector<std::string> python();
 
 // CPU threads for --threads, 0: as many as this process may use cores. Throws std::invalid_argument for more.

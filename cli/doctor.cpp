@@ -2,7 +2,7 @@
 #include "ablations/profile/memory_plan.h"
 #include "ablations/profile/rates.h"
 #include "ablations/run/occupy.h"
-#include "cli/commands.h"
+#include "cli/command.h"
 #include "cli/defaults.h"
 #include "cli/prospect.h"
 #include "cli/request.h"
@@ -40,6 +40,14 @@ using files::Json;
 
 namespace {
 
+struct DoctorFlags {
+  bool json = false, peaks = false;
+  std::string plan;        // a rung or a recipe, whose step's memory is asked for
+  std::string ladder;      // whose rungs are shown, or that has the rung
+  WorkloadFlags workload;  // its size
+  int64_t memory = 0;      // bytes of another device
+};
+
 void print_notes(const std::vector<std::string>& notes) {
   const Look& look = standard_output();
   for (const std::string& note : notes) {
@@ -70,9 +78,9 @@ std::vector<std::string> things_to_fix(const harness::Machine& machine) {
   return notes;
 }
 
-// Of a ladder as it is here. Without the default data another file stands in, whose size counts for nothing.
+// A ladder's prospect on this machine. Without the default data another file replaces it; its size does not matter.
 Prospect prospect_of_ladder(const std::string& name) {
-  AblateFlags flags;
+  StudyFlags flags;
   flags.ladder = name;
   if (!has_data()) flags.workload.data = ladder_file(name);
   try {
@@ -108,8 +116,7 @@ Rates rates_of(const harness::Machine& machine) {
   return measure_rates();
 }
 
-// What a step has to fit into, and whose that is: what --memory names, the GPU's memory, or what the host has
-// available.
+// The memory that a step must fit into, and whose it is: --memory's, the GPU's, or the host's available memory.
 std::pair<std::optional<double>, std::string> memory_for(const RunOptions& step, int64_t named) {
   using Known = std::pair<std::optional<double>, std::string>;
   const auto size = [](int64_t bytes) { return fmt::format("{:.2f} GiB", gib(bytes)); };
@@ -131,7 +138,7 @@ std::pair<std::optional<double>, std::string> memory_for(const RunOptions& step,
 
 // Whether the step of --plan fits.
 int plan_memory(const DoctorFlags& flags) {
-  const RunOptions step = step_options(flags);
+  const RunOptions step = planned_step(flags.plan, {.workload = flags.workload, .ladder = flags.ladder}, flags.memory);
   const auto [limit, limit_of] = memory_for(step, flags.memory);
   const MemoryPlan plan = memory_plan(step, limit, limit_of);
   if (flags.json) {
@@ -191,8 +198,6 @@ std::string print_ladders(const harness::Machine& machine) {
   return has_data() ? next : "make data";
 }
 
-}  // namespace
-
 int doctor(const DoctorFlags& flags) {
   if (!flags.plan.empty()) return plan_memory(flags);
   const harness::Machine& machine = harness::this_machine();
@@ -224,6 +229,47 @@ int doctor(const DoctorFlags& flags) {
   print_notes(things_to_fix(machine));
   fmt::print("Next: {}\n", next);
   return 0;
+}
+
+}  // namespace
+
+void add_doctor(CommandLine& line) {
+  Command& command = line.add(
+      {.group = "Measure",
+       .name = "doctor",
+       .summary = "what this machine can measure, and what to fix",
+       .about =
+           "Shows the processor, the GPU, memory, and the data. Says for each ladder whether it can be measured here, "
+           "for how long and with how much memory; then what to fix, and the command to begin with. Writes nothing.\n"
+           "With --plan it says instead how much memory a step will take, part by part, and the largest batch that "
+           "fits. Nothing is run. The exit status is 1 if the step does not fit, and 3 if its device is not here and "
+           "--memory is not given.",
+       .examples = {{"ladder doctor", "The machine, its ladders, and what to fix before measuring."},
+                    {"ladder doctor --ladder gpt2", "Each rung of that ladder, and why some cannot be measured."},
+                    {"ladder doctor --plan flash -B 8", "Does that rung fit at B=8? What is the largest B that does?"},
+                    {"ladder doctor --plan graph --ladder gpt2 -B 64 --memory 80GiB",
+                     "The same of a GPU with 80 GiB, which need not be here."},
+                    {"ladder doctor --peaks", "Measured memory and matrix rates beside the maker's figures."}},
+       .common = {"--ladder", "--plan", "--memory", "--model", "--batch", "--context", "--peaks", "--json"}});
+  DoctorFlags& flags = command.runs(doctor);
+  command.heading("What to print");
+  command.add_flag("--peaks", flags.peaks,
+                   "measure memory and matrix rates, and show them beside the maker's figures (some "
+                   "seconds)");
+  auto* plan = add_text(command, "--plan", flags.plan,
+                        "the memory of this step: a rung of --ladder, or a recipe ('{\"autocast\": \"bf16\"}')",
+                        "RUNG|FILE|JSON");
+  command.add_flag("--json", flags.json, "print JSON, for programs");
+  add_ladder_flag(command, flags.ladder, "show each rung of this ladder; with --plan: where its rung is looked up");
+  command.exclude("--peaks", {"--plan", "--ladder"});
+  command.heading("With --plan");
+  add_bytes(command, "--memory", flags.memory,
+            "a device with so much memory, as a GPU of compute capability 9.0 (default: this machine's)", 1000000,
+            100000000000000)
+      ->needs(plan);
+  command.values[plan] = rung_names();
+  add_size_flags(command, flags.workload, "gpt2-124m, or the ladder's", "the ladder's, else 1 x 256 tokens");
+  for (const std::string& flag : size_flags) command.get_option(flag)->needs(plan);
 }
 
 }  // namespace ablations

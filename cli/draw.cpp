@@ -45,24 +45,6 @@ Ran run_script(const char* script, const fs::path& document, const fs::path& out
   return {child, output};
 }
 
-template <Document T>
-Drawn written_and_drawn(const T& document, const fs::path& out, const char* name) {
-  fs::create_directories(out);
-  write_document(out / name, document);
-  return draw("report", out / name, out);
-}
-
-// What `drawing` returns; `failure` is said where it throws.
-template <class Drawing>
-Drawn tried(const char* failure, Drawing drawing) {
-  try {
-    return drawing();
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "ladder: {}: {}\n", failure, printable(error.what()));
-    return {};
-  }
-}
-
 }  // namespace
 
 Drawn draw(std::string_view what, const fs::path& document, const fs::path& out) {
@@ -121,17 +103,6 @@ Drawn show_gate(const GateResult& result, const fs::path& out, bool json) {
   return drawn;
 }
 
-const std::vector<std::string>& files_of_report() {
-  static const std::vector<std::string> files{"report.json", "report.html",    "report.md", "rungs.csv",
-                                              "steps.csv",   "benchmark.json", "charts",    "drawing.log"};
-  return files;
-}
-
-const std::vector<std::string>& files_of_gate() {
-  static const std::vector<std::string> files{"gate.json", "gate.html", "charts", "drawing.log"};
-  return files;
-}
-
 std::vector<std::string> files_of_training_page(const std::string& document) {
   return {document, "report.html", "report.md", "charts", "drawing.log"};
 }
@@ -154,26 +125,17 @@ Drawn draw_report(const Report& report, const fs::path& out) {
   return draw("report", out / "report.json", out);
 }
 
-Drawn draw_training_report(const TrainingReport& report, const fs::path& out) {
-  return written_and_drawn(report, out, "report.json");
-}
-
-Drawn draw_lr_sweep(const LearningRateSweep& sweep, const fs::path& out) {
-  return written_and_drawn(sweep, out, lr_sweep_file);
-}
-
-Drawn draw_to_loss(const TimeToLoss& study, const fs::path& out) { return written_and_drawn(study, out, to_loss_file); }
-
-Drawn try_draw_lr_sweep(const LearningRateSweep& sweep, const fs::path& out) {
-  return tried("the sweep was not drawn", [&] { return draw_lr_sweep(sweep, out); });
-}
-
-Drawn try_draw_to_loss(const TimeToLoss& study, const fs::path& out) {
-  return tried("the study was not drawn", [&] { return draw_to_loss(study, out); });
+Drawn try_draw(const char* failure, const std::function<Drawn()>& drawing) {
+  try {
+    return drawing();
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "ladder: {}: {}\n", failure, printable(error.what()));
+    return {};
+  }
 }
 
 Drawn try_draw_report(const StudyFiles& study, const fs::path& out) {
-  return tried("the report was not made", [&] {
+  return try_draw("the report was not made", [&] {
     const Report report = report_document({study});
     show_notes(report);
     return draw_report(report, out);

@@ -1,22 +1,20 @@
-// What is shown of a document: its table here, its pictures by a script of plots/.
+// Shows a document: prints its table, and draws its pictures by a script of plots/.
 #pragma once
 
 #include "results/gate.h"
-#include "results/lr_sweep.h"
 #include "results/report.h"
-#include "results/to_loss.h"
-#include "results/training_report.h"
 #include "study/archive/study_files.h"
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace ablations {
 
-// The result of drawing. Callers draw before they print: a reader may close the pipe after the first lines of a table,
-// and a study that took hours must still have its pictures.
+// The result of drawing. Callers draw before they print. A reader may close the pipe early, and the study must still
+// have its pictures.
 struct Drawn {
   int exit_status = 1;  // the script's; standard error says why it is not 0
   std::string said;     // the script's last line: "Open FOLDER/report.html"
@@ -31,8 +29,8 @@ Drawn write_event_file(const std::filesystem::path& report, const std::filesyste
 // Whether a rung failed, was not proven or is void.
 bool any_failed(const Study& study);
 
-// Prints a study as a table, or as JSON. `verbose`: with what changed from rung to rung, and how numbers were computed.
-// Exit status 1 where a rung failed, was not proven or is void.
+// Prints a study as a table, or as JSON. `verbose` adds what changed from rung to rung, and how numbers were computed.
+// Returns exit status 1 if a rung failed, was not proven or is void.
 int show_study(const Study& study, bool json, bool verbose = false);
 
 // Draws the verdict in OUT/gate.json into `out`, and prints it as a table, or as JSON.
@@ -44,10 +42,11 @@ void show_notes(const Report& report);
 // A sweep of learning rates, and a study of time to loss, each in its folder.
 inline constexpr const char *lr_sweep_file = "lr_sweep.json", *to_loss_file = "to_loss.json";
 
-// Names of the files that each leaves where it is drawn.
-const std::vector<std::string>& files_of_report();
-const std::vector<std::string>& files_of_gate();
-// Of a training, a sweep or a study of time to loss, by the name of its document.
+// Names of the files that a drawn report or gate leaves.
+inline const std::vector<std::string> files_of_report{"report.json", "report.html",    "report.md", "rungs.csv",
+                                                      "steps.csv",   "benchmark.json", "charts",    "drawing.log"};
+inline const std::vector<std::string> files_of_gate{"gate.json", "gate.html", "charts", "drawing.log"};
+// The files of a training, a sweep or a study of time to loss, by the name of its document.
 std::vector<std::string> files_of_training_page(const std::string& document);
 
 // Removes what an earlier verdict left there.
@@ -56,14 +55,17 @@ void remove_drawn_gate(const std::filesystem::path& out);
 // Writes report.json and its exports into `out` and draws them.
 Drawn draw_report(const Report& report, const std::filesystem::path& out);
 
-// Write the document into `out` and draw it.
-Drawn draw_training_report(const TrainingReport& report, const std::filesystem::path& out);
-Drawn draw_lr_sweep(const LearningRateSweep& sweep, const std::filesystem::path& out);
-Drawn draw_to_loss(const TimeToLoss& study, const std::filesystem::path& out);
+// Writes the document of a training, a sweep or a study of time to loss into OUT/NAME and draws it.
+template <Document T>
+Drawn draw_document(const T& document, const std::filesystem::path& out, const char* name) {
+  std::filesystem::create_directories(out);
+  write_document(out / name, document);
+  return draw("report", out / name, out);
+}
 
-// They do not throw: the measurements count even without their drawing. The first draws the report of one study.
+// Returns what `drawing` returns. Prints `failure` if it throws, because the measurements count even without a drawing.
+Drawn try_draw(const char* failure, const std::function<Drawn()>& drawing);
+// The same for the report of one study.
 Drawn try_draw_report(const StudyFiles& study, const std::filesystem::path& out);
-Drawn try_draw_lr_sweep(const LearningRateSweep& sweep, const std::filesystem::path& out);
-Drawn try_draw_to_loss(const TimeToLoss& study, const std::filesystem::path& out);
 
 }  // namespace ablations

@@ -1,16 +1,21 @@
-// The command line's flags, command by command, as they were given.
+// The flags that several commands share: a struct for each group, and the function that adds it to a command.
 #pragma once
 
 #include "ablations/plan/modes.h"
-#include "harness/stats/verdict.h"
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
+namespace CLI {
+class Option;
+}
+
 namespace ablations {
 
-// Flags that several commands share. Zero, negative or empty: not given.
+struct Command;
+
+// Size and circumstances of the work. Zero, negative or empty means that the flag is not given.
 struct WorkloadFlags {
   std::string model;
   int64_t B = 0, T = 0, accumulation = 0, positions = 0;
@@ -18,131 +23,98 @@ struct WorkloadFlags {
   int64_t seed = 1;
   int64_t threads = 0;
   std::string data, vocabulary;
-  int64_t repeat_to = 0;       // bytes of text, from whole copies of it
+  int64_t repeat_to = 0;       // bytes of text, made of whole copies
   bool deterministic = false;  // on every rung
   bool cold_cache = false;     // each run begins without its data in the page cache
-  bool end_of_text = false;    // "<|endoftext|>" in a text is that token
+  bool end_of_text = false;    // "<|endoftext|>" in a text is one token
 };
 
-struct DoctorFlags {
-  bool json = false, peaks = false;
-  std::string plan;        // a rung or a recipe: how much memory does its step take?
-  std::string ladder;      // whose rungs are shown, or that has the rung
-  WorkloadFlags workload;  // its size
-  int64_t memory = 0;      // bytes of another device
-};
+// The heading names the default size.
+void add_size_flags(Command& command, WorkloadFlags& flags, const std::string& default_model,
+                    const std::string& default_size);
+// The size, and also steps, seed, threads, data and vocabulary.
+void add_workload_flags(Command& command, WorkloadFlags& flags, const std::string& default_model,
+                        const std::string& default_size);
+void add_data_flags(Command& command, WorkloadFlags& flags);  // --repeat-to and --cold-cache
+void add_deterministic_flag(Command& command, WorkloadFlags& flags);
+void add_end_of_text_flag(Command& command, bool& end_of_text);
+void add_wait_flag(Command& command, bool& wait);
+// Completion offers the ladders, and the rungs.
+CLI::Option* add_ladder_flag(Command& command, std::string& ladder, const std::string& help);
+CLI::Option* add_rung_flag(Command& command, std::string& rung);
+CLI::Option* add_rungs_flag(Command& command, const std::string& name, std::vector<std::string>& rungs,
+                            const std::string& help, Repeats repeats = Repeats::refused);
+CLI::Option* add_min_effect_flag(Command& command, double& min_effect, const std::string& difference);
 
-struct AblateFlags {
+inline const std::vector<std::string> size_flags{"--model", "--batch", "--context", "--positions", "--accumulation"};
+inline const std::vector<std::string> workload_flags{"--model",        "--batch", "--context", "--positions",
+                                                     "--accumulation", "--steps", "--warmup",  "--seed",
+                                                     "--threads",      "--data",  "--vocab"};
+
+// What a study measures and how often; make_plan() makes a plan of it.
+struct StudyFlags {
   WorkloadFlags workload;
-  std::string ladder, out;
+  std::string ladder;
   DesignFlags design;
-  int64_t repeats = 0, order_seed = -1, limit_s = 900, budget_s = 0;
-  bool resume = false, json = false, verbose = false;
-  bool quick = false;    // the first and the last rung, four repeats
-  bool force = false;    // start although a run is expected to fail
-  bool dry_run = false;  // only print what would be run
-  bool explain = false;  // trace every rung, too, and say what changed
-  std::string shard;     // "2/4": that part of the runs
-  bool wait = false;     // until a device in use is free
+  int64_t repeats = 0, order_seed = -1, limit_s = 900;
+  bool quick = false;  // the first and the last rung, four repeats
+  std::string shard;   // "2/4": that part of the runs
+  bool wait = false;   // until a device in use is free
 };
 
-struct RunFlags {
+// The step that a process runs; run_options() makes the options of a run of it.
+struct StepFlags {
   WorkloadFlags workload;
-  std::string recipe, ladder, rung, plan, run_id, record;
-  std::string from;          // a record to run again; it does not say where the data is
-  bool any_program = false;  // with from: another program than the record's may run
-  bool json = false, verbose = false, wait = false;
-  bool report_steps = false;  // to file descriptor 3, for the runner
-  std::string time_against;   // only time the recipe's own operation beside this recipe's, for timed_here.h
+  std::string recipe, ladder, rung, plan, run_id;
+  std::string from;          // a record to run again; the flags say where its data is
+  bool any_program = false;  // with from: also if another program made the record
+  bool wait = false;
 };
 
-// One of trace, diff, counters and list_metrics is set.
-struct ProfileFlags {
-  RunFlags run;  // what to profile
-  bool trace = false, counters = false, list_metrics = false, json = false;
-  bool roofline = false;          // of the trace
-  std::vector<std::string> diff;  // one rung, two rungs, or two files with traces
-  std::string metrics, chip;
-  int64_t max_passes = 16;
-  std::string out;
+inline constexpr int64_t most_training_steps = 1000000;  // as the schema of a training has it
 
-  // --diff names two files of traces, not rungs.
-  [[nodiscard]] bool compares_files() const {
-    return diff.size() == 2 && diff[0].ends_with(".json") && diff[1].ends_with(".json");
-  }
-};
-
-struct GateFlags {
-  WorkloadFlags workload;
-  std::string base, head;  // a bundle's folder or a program; head empty: this program
-  // Folder (study/gate/baseline.h): what to compare with where base is empty, and what to save into.
-  std::string baselines = "results/baselines";
-  std::string ladder, out;
-  std::vector<std::string> rungs;  // empty: the last that applies here
-  double min_effect = harness::usual_min_effect;
-  int64_t pairs = 0;    // 0: 8, or 16 to calibrate
-  int64_t top_up = -1;  // more pairs if those are inconclusive; -1: as many again
-  int64_t limit_s = 900;
-  bool calibrate = false;  // head against itself: what this machine can show
-  bool save = false;       // store what was measured as the new baseline or noise floor
-  bool blocked = false;    // all of base's runs, then all of head's
-  bool force = false, resume = false, json = false;
-  bool wait = false;  // until no other ladder measures on the device
-};
-
-struct CompareFlags {
-  std::string base, head;
-  double min_effect = harness::usual_min_effect;
-  bool force = false, json = false, markdown = false;
-};
-
-struct ReportFlags {
-  std::vector<std::string> studies, with;  // files or folders
-  std::string out, tensorboard;
-  bool published = false, verbose = false;
-};
-
-struct HistoryFlags {
-  std::string folder, out;
-  double min_effect = harness::usual_min_effect;
-  bool json = false, fail_on_slowdown = false;
-};
-
-struct VerifyFlags {
-  std::string study;
-  bool json = false;
-};
-
-struct MergeFlags {
-  std::string out;
-  std::vector<std::string> shards;  // folders
-  bool group_by_device = false;
-};
-
-// Negative where zero has a meaning: not given.
-struct TrainFlags {
+// A training; prepared_training() makes a training of it. Negative means not given where zero has a meaning.
+struct TrainingFlags {
   WorkloadFlags workload;
   std::string recipe, weights;
   int64_t tokens = 0, epochs = 0;  // one of these, or workload.steps
   int64_t batch_tokens = 0;
   double lr = -1, min_lr = -1, weight_decay = -1, clip = -1;
-  std::string lr_sweep;  // "1e-5:1e-1:9": a training for each of these rates, in place of one
   int64_t warmup_steps = -1, decay_steps = 0;
   double validation_share = -1;
   std::string validation_data;
   int64_t validation_every = 0, validation_batches = 0;
-  int64_t validations = 10;                       // where validation_every is not given
+  int64_t validations = 10;                       // if validation_every is not given
   int64_t sample_every = 0, sample_tokens = 100;  // 0: no samples
   std::string sample_prompt;
-  std::string out, save;
-  int64_t log_every = 0, save_every = 0, keep = 0;
+  int64_t save_every = 0, keep = 0;
+  std::string out;
   bool resume = false, json = false;
-  bool is_child = false;  // of a runner, with which it ends
 };
 
-// `ladder ablate --to-loss`: trainings in place of runs.
+// The length in tokens or epochs, besides --steps.
+void add_length_flags(Command& command, TrainingFlags& flags);
+// The learning rate and the update.
+void add_learning_flags(Command& command, TrainingFlags& flags);
+// `usual`: the default number of steps between two validation losses. `more` continues that help.
+void add_validation_flags(Command& command, TrainingFlags& flags, const std::string& usual,
+                          const std::string& more = "");
+inline const std::vector<std::string> training_flags{"--tokens",
+                                                     "--epochs",
+                                                     "--lr",
+                                                     "--min-lr",
+                                                     "--warmup-steps",
+                                                     "--decay-steps",
+                                                     "--weight-decay",
+                                                     "--clip",
+                                                     "--validation-share",
+                                                     "--validation-data",
+                                                     "--validation-every",
+                                                     "--validation-batches"};
+
+// `ladder ablate --to-loss`: trainings instead of runs.
 struct ToLossFlags {
-  TrainFlags training;  // each of them; out, resume and json are of all together
+  TrainingFlags training;  // each of them; out, resume and json are of all together
   std::string ladder;
   std::vector<std::string> rungs;
   double loss = 0, margin = 0.02;
@@ -150,18 +122,8 @@ struct ToLossFlags {
   bool wait = false;
 };
 
-struct SampleFlags {
-  std::string weights, prompt, vocabulary;
-  int64_t tokens = 200, count = 1;
-  double temperature = 1, top_p = 1;  // model/sampler.h
-  int64_t top_k = 0;
-  int64_t seed = 1, threads = 0;
-  bool ignore_eos = false, end_of_text = false, json = false;
-};
-
-struct TokenizeFlags {
-  std::string data, vocabulary, out;
-  bool end_of_text = false;
-};
+// --resume continues what --out holds; `what`: "study". Throws std::invalid_argument if --resume comes without --out,
+// or with a flag that is not `allowed`.
+void check_resume(const Command& command, const std::vector<std::string>& allowed, const std::string& what);
 
 }  // namespace ablations

@@ -1,5 +1,5 @@
-// Did the program become slower? Compares two programs, or a program and the stored runs of an earlier one, on the same
-// recipes: interleaved runs in fresh processes, one verdict, and an exit status that can block a merge.
+// `ladder gate`: did the program become slower? Compares two programs, or a program and stored runs of an earlier one.
+// Runs are interleaved, in fresh processes. There is one verdict, and an exit status that can block a merge.
 //
 //   FOLDER/plan.json, records/, logs/      as a study's (ablations/run/study_folder.h): "base-NAME" and "head-NAME"
 //   FOLDER/gate.json                       the verdict (results/schemas/gate.v1.json)
@@ -11,7 +11,7 @@
 #include "ablations/run/occupy.h"
 #include "ablations/run/runner.h"
 #include "ablations/run/study_folder.h"
-#include "cli/commands.h"
+#include "cli/command.h"
 #include "cli/draw.h"
 #include "cli/place.h"
 #include "cli/request.h"
@@ -19,6 +19,7 @@
 #include "files/printable.h"
 #include "files/sha256.h"
 #include "harness/process/unfit.h"
+#include "harness/stats/verdict.h"
 #include "model/config.h"
 #include "model/data.h"
 #include "study/analysis.h"
@@ -44,10 +45,27 @@ using files::Json;
 
 namespace {
 
-constexpr const char* went_on_after = "went on after";
+struct GateFlags {
+  WorkloadFlags workload;
+  std::string base, head;                       // a bundle's folder or a program; head empty: this program
+  std::string baselines = "results/baselines";  // compared with if base is empty, and saved into
+  std::string ladder, out;
+  std::vector<std::string> rungs;  // empty: the last that applies here
+  double min_effect = harness::usual_min_effect;
+  int64_t pairs = 0;    // 0: 8, or 16 to calibrate
+  int64_t top_up = -1;  // more pairs if those are inconclusive; -1: as many again
+  int64_t limit_s = 900;
+  bool calibrate = false;  // head against itself: what this machine can show
+  bool save = false;       // store what was measured as the new baseline or noise floor
+  bool blocked = false;    // all of base's runs, then all of head's
+  bool force = false, resume = false, json = false;
+  bool wait = false;  // until no other ladder measures on the device
+};
 
-// The path to start for a bundle's folder or a program. This program is started by its path, too, because it may be one
-// of the two that are compared.
+constexpr const char* earlier_attempt = "went on after";
+
+// The path to start for a bundle's folder or a program. This program is started by its path, too, so that both sides
+// are alike.
 std::string program_of(const char* flag, const std::string& named) {
   if (named.empty()) return fs::read_symlink("/proc/self/exe").string();
   fs::path program = fs::absolute(named);
@@ -106,7 +124,15 @@ int64_t runs_in_baselines(const Plan& plan) {
     }
     const auto baseline = read_document<Baseline>(file);
     const std::vector<std::string> differing = other_circumstances(baseline, expected);
-    if (differing.empty() || plan.gate->force) check_baseline(baseline, file);
+    if (!differing.empty() && !plan.gate->force) {
+      missing = true;  // --save makes a new one
+      if (plan.gate->saves) continue;
+      throw harness::Unfit(
+          fmt::format("the baseline of \"{}\" was made under other circumstances ({}): {}; ladder gate --baselines {} "
+                      "--save replaces it, --force compares anyway",
+                      rung.title, file.string(), fmt::join(differing, "; "), plan.gate->baselines));
+    }
+    check_baseline(baseline, file);
     const auto steps = differing.empty() ? other_steps(baseline, expected) : std::vector<std::string>{};
     // --save must not overwrite it, either: no run would have been compared with it.
     if (!steps.empty() && !plan.gate->force) {
@@ -115,18 +141,8 @@ int64_t runs_in_baselines(const Plan& plan) {
                       "compares anyway",
                       rung.title, file.string(), fmt::join(steps, "; ")));
     }
-    if (!differing.empty() && !plan.gate->saves && !plan.gate->force) {
-      throw harness::Unfit(
-          fmt::format("the baseline of \"{}\" was made under other circumstances ({}): {}; ladder gate --baselines {} "
-                      "--save replaces it, --force compares anyway",
-                      rung.title, file.string(), fmt::join(differing, "; "), plan.gate->baselines));
-    }
-    if (differing.empty() || plan.gate->force) {
-      const int64_t runs = std::ssize(baseline.records);
-      least = least == 0 ? runs : std::min(least, runs);
-    } else {
-      missing = true;  // --save makes a new one
-    }
+    const int64_t runs = std::ssize(baseline.records);
+    least = least == 0 ? runs : std::min(least, runs);
   }
   return missing ? 0 : least;
 }
@@ -181,8 +197,8 @@ Plan open_gate(const fs::path& folder) {
   return plan;
 }
 
-// A plan names programs to run and a folder to write into. These are not taken from the plan, because anybody may have
-// prepared it. The flags or their defaults must name them again, and they must be those that the gate began with.
+// A plan names programs to run and a folder to write into. Anybody may have prepared it, so the flags must name them
+// again. They must be those that the gate began with.
 void take_programs(Plan& plan, const fs::path& folder, const GateFlags& flags) {
   for (size_t i = 0; i < plan.rungs.size(); ++i) {
     Rung& rung = plan.rungs[i];
@@ -216,7 +232,7 @@ void check_baselines_are_named(const Plan& plan, const fs::path& folder, const G
 }
 
 // The command that resumes the gate of these flags.
-std::string to_go_on(const GateFlags& flags, const fs::path& out) {
+std::string resume_command(const GateFlags& flags, const fs::path& out) {
   std::string words = "ladder gate --resume --out " + files::printable(out.string());
   for (const auto& [flag, value] : {std::pair{"--base", flags.base}, {"--head", flags.head}}) {
     if (!value.empty()) words += fmt::format(" {} {}", flag, files::printable(value));
@@ -230,15 +246,15 @@ std::optional<GateResult> stored_result(const fs::path& folder) {
   return fs::exists(file) ? std::optional(read_document<GateResult>(file)) : std::nullopt;
 }
 
-bool has_no_numbers(const GateResult& result) {
+bool measured_nothing(const GateResult& result) {
   return result.verdict == GateOutcome::unfit || result.verdict == GateOutcome::failed;
 }
 
-// The result of a gate that has ended; none if a run is missing. It is not judged again, because its own saved baseline
-// would then be compared with itself.
+// The result of a gate that has ended; none if a run is missing. Judging it again would compare its saved baseline with
+// itself.
 std::optional<GateResult> ended_result(const Plan& plan, const fs::path& folder) {
   std::optional<GateResult> result = stored_result(folder);
-  if (!result || has_no_numbers(*result)) return std::nullopt;
+  if (!result || measured_nothing(*result)) return std::nullopt;
   const auto is_missing = [&](const PlannedRun& run) {
     return run.repeat < result->pairs && !fs::exists(record_file(folder, run.id));
   };
@@ -246,9 +262,8 @@ std::optional<GateResult> ended_result(const Plan& plan, const fs::path& folder)
   return result;
 }
 
-// There from before a verdict is written until its baselines are saved. Without it an interrupted gate would forget
-// those not saved yet. It holds no baseline, because anybody may have prepared the folder: they follow from the
-// records.
+// Exists from before a verdict is written until its baselines are saved, so that an interrupted gate saves them later.
+// The baselines follow from the records. The file holds none, because anybody may have prepared the folder.
 constexpr const char* unsaved_file = "unsaved.json";
 
 struct Unsaved {
@@ -269,12 +284,12 @@ void save(const std::vector<KeptFile>& files) {
   }
 }
 
-void write_and_save(const Judgement& judged, const fs::path& folder) {
-  const Unsaved unsaved{.verdict_of = judged.result.created};
-  if (!judged.files.empty()) files::write_file(folder / unsaved_file, files::ascii_text(json_of(unsaved)));
+void write_and_save(const Judgement& judgement, const fs::path& folder) {
+  const Unsaved unsaved{.verdict_of = judgement.result.created};
+  if (!judgement.files.empty()) files::write_file(folder / unsaved_file, files::ascii_text(json_of(unsaved)));
   remove_drawn_gate(folder);
-  write_document(folder / "gate.json", judged.result);
-  save(judged.files);
+  write_document(folder / "gate.json", judgement.result);
+  save(judgement.files);
   fs::remove(folder / unsaved_file);
 }
 
@@ -288,9 +303,9 @@ Unsaved read_unsaved(const fs::path& file) {
   }
 }
 
-// For a gate that was interrupted while saving. Baselines that it has saved are compared with themselves here, so the
-// verdict stays as it is.
-void save_the_rest(const Plan& plan, const fs::path& folder) {
+// Saves the baselines of a gate that was interrupted while saving. The verdict stays: some are saved already and would
+// be compared with themselves.
+void save_unsaved(const Plan& plan, const fs::path& folder) {
   const Unsaved unsaved = read_unsaved(folder / unsaved_file);
   const std::optional<GateResult> result = ended_result(plan, folder);
   if (result && unsaved.verdict_of == result->created) {
@@ -306,22 +321,20 @@ std::vector<std::string> earlier_failures(const fs::path& folder) {
   const std::optional<GateResult> before = stored_result(folder);
   if (!before) return lines;
   std::ranges::copy_if(before->warnings, std::back_inserter(lines),
-                       [](const std::string& warning) { return warning.starts_with(went_on_after); });
-  if (!has_no_numbers(*before)) return lines;
+                       [](const std::string& warning) { return warning.starts_with(earlier_attempt); });
+  if (!measured_nothing(*before)) return lines;
   for (const std::string& reason : before->reasons) {
-    lines.push_back(fmt::format("{} {}: {}", went_on_after, name_of(before->verdict), reason));
+    lines.push_back(fmt::format("{} {}: {}", earlier_attempt, name_of(before->verdict), reason));
   }
   return lines;
 }
 
-// As JSON, or as a table with its files and page. A page that cannot be drawn does not change the exit status.
+// Prints JSON, or a table with its files and page. A page that is not drawn does not change the exit status.
 int show(const GateResult& result, const fs::path& out, bool json) {
   (void)show_gate(result, out, json);
   tell_github(result);
   return result.exit_status;
 }
-
-}  // namespace
 
 int gate(const GateFlags& flags) {
   fs::path out = flags.out.empty() ? fs::path() : files::named_folder(flags.out);
@@ -331,7 +344,7 @@ int gate(const GateFlags& flags) {
     check_has_no_links(out);
     if (fs::exists(out / unsaved_file)) {
       check_baselines_are_named(plan, out, flags);
-      save_the_rest(plan, out);
+      save_unsaved(plan, out);
     }
     if (const auto result = ended_result(plan, out)) return show(*result, out, flags.json);
     check_baselines_are_named(plan, out, flags);
@@ -355,17 +368,17 @@ int gate(const GateFlags& flags) {
   const std::vector<std::string> failures = earlier_failures(out);
   const Programs programs{};  // each rung names its own
   const int64_t declared = plan.repeats - plan.gate->top_up;
-  Judgement judged;
-  GateResult& result = judged.result;
+  Judgement judgement;
+  GateResult& result = judgement.result;
   for (const int64_t pairs : {declared, plan.repeats}) {
     const Plan part = first_pairs(plan, pairs);
     fmt::print(stderr, "{} of {} into {}\n", number_of(std::ssize(part.runs), "run"),
                number_of(plan.warmup_steps + plan.timed_steps, "step"), files::printable(out.string()));
     if (carry_out(part, out, programs, 0).interrupted) {
-      fmt::print(stderr, "completed runs are saved; resume with: {}\n", to_go_on(flags, out));
+      fmt::print(stderr, "completed runs are saved; resume with: {}\n", resume_command(flags, out));
       return 130;
     }
-    judged = gate_verdict(part, out, pairs, pairs > declared);
+    judgement = gate_verdict(part, out, pairs, pairs > declared);
     if (result.verdict != GateOutcome::inconclusive || pairs == plan.repeats) break;
     fmt::print(stderr, "inconclusive after {} pairs: the declared top-up of {} follows\n", pairs, plan.repeats - pairs);
   }
@@ -374,13 +387,71 @@ int gate(const GateFlags& flags) {
     if (std::ranges::none_of(result.reasons, is_reason)) result.warnings.push_back(line);
   }
   result.said = said_of(result);
-  write_and_save(judged, out);
+  write_and_save(judgement, out);
   try {
     files::write_file(out / "summary.md", gate_markdown(result));
   } catch (const std::system_error& error) {  // the verdict still counts
     fmt::print(stderr, "ladder: the summary was not written: {}\n", files::printable(error.what()));
   }
   return show(result, out, flags.json);
+}
+
+}  // namespace
+
+void add_gate(CommandLine& line) {
+  Command& command = line.add(
+      {.group = "Compare",
+       .name = "gate",
+       .summary = "did the program become slower? exit status for CI",
+       .about =
+           "Runs two programs in turn, or one program against a stored baseline of this device, each run in a fresh "
+           "process. Ends with one verdict. Exit status: 0 the same or faster; 1 slower, different losses, or head "
+           "failed; 3 inconclusive, or base failed.\n"
+           "Leaves a folder with the records, gate.json, summary.md, a page, gate.html, and its charts; "
+           "with --save also a baseline. docs/power.md says how small a slowdown it finds and how often it is wrong.",
+       .examples = {{"ladder gate --base old/bundle --head new/bundle", "Two bundles side by side."},
+                    {"ladder gate --calibrate --save",
+                     "How small a difference this machine can show: its noise floor."},
+                    {"ladder gate --save",
+                     "The first time, makes a baseline of this device; later, compares with it."}},
+       .common = {"--base", "--head", "--save", "--calibrate", "--ladder", "--rung", "--pairs", "--min-effect", "--out",
+                  "--resume", "--json"}});
+  GateFlags& flags = command.runs(gate);
+  command.heading("What to compare");
+  add_text(command, "--base", flags.base, "the program as it was: a bundle's folder, or a program", "PATH");
+  add_text(command, "--head", flags.head, "the program as it is now (default: this one)", "PATH");
+  add_output(command, "--baselines", flags.baselines,
+             "folder with baselines by device and recipe: compared with if there is no --base, and where --save "
+             "stores (default: results/baselines)",
+             "FOLDER");
+  command.add_flag("--calibrate", flags.calibrate,
+                   "--head against itself: how small a difference this machine can show");
+  command.add_flag("--save", flags.save,
+                   "store the runs if there is no baseline or they are faster; with --calibrate the noise floor");
+  add_ladder_flag(command, flags.ladder, "where the recipes come from (default: same as ablate)");
+  add_rungs_flag(command, "--rung", flags.rungs, "rungs to measure (default: the last)");
+  command.heading("How to compare");
+  add_min_effect_flag(command, flags.min_effect, "slowdown");
+  add_number(command, "--pairs", flags.pairs,
+             "pairs of runs, fresh processes (default 8; 16 to calibrate); 6 can reach a verdict", 6, 1000);
+  add_number(command, "--top-up", flags.top_up, "more pairs, once, if those are inconclusive (default: as many again)",
+             0, 1000);
+  command.add_flag("--blocked", flags.blocked,
+                   "make all runs of base before those of head, if one disturbs the other; drift is then not seen");
+  add_number(command, "--limit-s", flags.limit_s, "seconds after which a run is stopped (default 900)", 1, 1000000);
+  command.add_flag("--force", flags.force, "compare even if the circumstances differ, and say so");
+  add_wait_flag(command, flags.wait);
+  add_workload_flags(command, flags.workload, "the ladder's", "the ladder's");
+  command.heading("Where the results go");
+  add_output(command, "--out", flags.out, "folder of the gate (default: gates/<ladder>-<time>)", "FOLDER");
+  command.add_flag("--resume", flags.resume,
+                   "make the runs that the gate in --out lacks; --base and --head must name the same programs again");
+  command.add_flag("--json", flags.json, "print the verdict as JSON");
+  command.exclude("--base", {"--calibrate", "--save"});  // what is saved must be faster than what is stored
+  command.exclude("--calibrate", {"--min-effect", "--top-up", "--blocked", "--force"});
+  command.callback([&command] {
+    check_resume(command, {"--base", "--head", "--baselines", "--json", "--wait"}, "gate");
+  });
 }
 
 }  // namespace ablations

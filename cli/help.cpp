@@ -36,12 +36,12 @@ struct Section {
 
 Item item_of(const CLI::Option& option) { return {name_of(option), option.get_description()}; }
 
-// By headings; flags that every command has come last, hidden ones not at all.
+// The flags by headings. Flags that every command has come last; hidden ones are left out.
 std::vector<Section> sections_of(const Command& command) {
   std::vector<Section> sections, last;
   for (const std::string& group : command.get_groups()) {
     if (group.empty()) continue;
-    Section section{.title = group, .items = {}};
+    Section section{.title = group};
     for (const CLI::Option* option :
          command.get_options([&](const CLI::Option* option) { return option->get_group() == group; })) {
       section.items.push_back(item_of(*option));
@@ -57,7 +57,7 @@ std::vector<Section> sections_of(const CommandLine& line) {
   std::vector<Section> sections;
   for (const Command* command : line.commands()) {
     if (sections.empty() || sections.back().title != command->words.group) {
-      sections.push_back({.title = command->words.group, .items = {}});
+      sections.push_back({.title = command->words.group});
     }
     sections.back().items.push_back({command->words.name, command->words.summary});
   }
@@ -140,74 +140,14 @@ void print_help_on(const CommandLine& line, const std::string& topic) {
   fmt::print("{}", text);
 }
 
-void add_help(CommandLine& line) {
-  struct Flags {
-    std::string topic;
-    bool markdown = false, techniques = false, claims = false;
-  };
-  auto flags = std::make_shared<Flags>();
-  Command& command = line.add(
-      {.group = "Help",
-       .name = "help",
-       .summary = "explain a command or an optimization",
-       .about = "Of a command it prints the same as `ladder COMMAND --help`; of an optimization, how it works and what "
-                "it costs. With a flag it prints a page of docs in Markdown.",
-       .examples = {
-           {"ladder help ablate", "The help of `ladder ablate`."},
-           {"ladder help flash", "What is flash attention?"},
-           {"ladder help --techniques", "Every optimization: how it works, what it costs, how a run proves it."},
-           {"ladder help --claims", "What others claim of each, and what was measured."}}});
-  command.heading("Arguments");
-  auto* topic =
-      command.add_option("topic", flags->topic, "a command, or the name of an optimization (default: the commands)");
-  for (const Command* other : line.commands()) command.values[topic].push_back(other->words.name);
-  for (const std::string& name : technique_names()) command.values[topic].push_back(name);
-  command.heading("What to print");
-  auto* every_command = command.add_flag("--markdown", flags->markdown, "docs/cli.md: every command");
-  every_command->excludes(topic);
-  auto* every_technique = command.add_flag("--techniques", flags->techniques, "docs/techniques.md: every optimization");
-  every_technique->excludes(topic)->excludes(every_command);
-  command.add_flag("--claims", flags->claims, "docs/claims.md: what others claim of them, and what was measured")
-      ->excludes(topic)
-      ->excludes(every_command)
-      ->excludes(every_technique);
-  command.callback([&line, flags] {
-    line.chosen = [&line, flags] {
-      if (!flags->topic.empty()) {
-        print_help_on(line, flags->topic);
-        return 0;
-      }
-      fmt::print("{}", flags->techniques ? techniques_page()
-                       : flags->claims   ? claims_page(recorded_evidence())
-                       : flags->markdown ? help_markdown(line)
-                                         : program_help(line, standard_output()));
-      return 0;
-    };
-  });
-}
-
-void add_completion(CommandLine& line) {
-  auto shell = std::make_shared<std::string>("bash");
-  Command& command = line.add(
-      {.group = "Help",
-       .name = "completion",
-       .summary = "a script that completes commands and flags in bash",
-       .about = "Prints a script for bash. To have it in every shell, add the line of the first example to ~/.bashrc.",
-       .examples = {{"source <(ladder completion bash)", "From then on, in this shell: ladder ab<Tab> --mo<Tab>"},
-                    {"ladder completion bash > ladder.bash", "The script in a file."}}});
-  command.heading("Arguments");
-  auto* option = command.add_option("shell", *shell, "bash, the only one (default)");
-  command.values[option] = {"bash"};
-  command.callback([&line, shell] {
-    line.chosen = [&line, shell] {
-      if (*shell != "bash") throw std::invalid_argument(fmt::format("completion must be for bash, got {}", *shell));
-      fmt::print("{}", bash_completion(line));
-      return 0;
-    };
-  });
-}
-
 }  // namespace
+
+std::vector<std::string> names_of(const CLI::Option& option) {
+  std::vector<std::string> names;
+  for (const std::string& name : option.get_snames()) names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) names.push_back("--" + name);
+  return names;
+}
 
 std::string name_of(const CLI::Option& option) {
   if (option.get_positional()) {
@@ -215,11 +155,8 @@ std::string name_of(const CLI::Option& option) {
     std::ranges::transform(name, name.begin(), [](char c) { return c >= 'a' && c <= 'z' ? char(c - 32) : c; });
     return option.get_items_expected_max() > 1 ? name + "..." : name;
   }
-  std::vector<std::string> names;
-  for (const std::string& name : option.get_snames()) names.push_back("-" + name);
-  for (const std::string& name : option.get_lnames()) names.push_back("--" + name);
   const bool takes_value = option.get_items_expected_max() > 0;
-  return fmt::format("{}{}", fmt::join(names, ", "), takes_value ? " " + option.get_type_name() : "");
+  return fmt::format("{}{}", fmt::join(names_of(option), ", "), takes_value ? " " + option.get_type_name() : "");
 }
 
 std::string help_text(const CommandLine& line, const Command& command, const Look& look, bool all) {
@@ -239,7 +176,7 @@ std::string help_text(const CommandLine& line, const Command& command, const Loo
     for (const Section& section : sections_of(command)) text += section_text(section, look);
     return text;
   }
-  Section section{.title = "Common flags", .items = {}};
+  Section section{.title = "Common flags"};
   for (const CLI::Option* option : command.get_options()) {
     if (option->get_positional()) section.items.push_back(item_of(*option));
   }
@@ -275,9 +212,53 @@ std::string help_markdown(const CommandLine& line) {
   return text + "\n<!-- Made by: build/release/ladder help --markdown > docs/cli.md -->\n";
 }
 
-void add_help_commands(CommandLine& line) {
-  add_help(line);
-  add_completion(line);
+namespace {
+
+struct HelpFlags {
+  std::string topic;
+  bool markdown = false, techniques = false, claims = false;
+};
+
+int help(const CommandLine& line, const HelpFlags& flags) {
+  if (!flags.topic.empty()) {
+    print_help_on(line, flags.topic);
+    return 0;
+  }
+  fmt::print("{}", flags.techniques ? techniques_page()
+                   : flags.claims   ? claims_page(recorded_evidence())
+                   : flags.markdown ? help_markdown(line)
+                                    : program_help(line, standard_output()));
+  return 0;
+}
+
+}  // namespace
+
+void add_help(CommandLine& line) {
+  auto flags = std::make_shared<HelpFlags>();
+  Command& command = line.add(
+      {.group = "Help",
+       .name = "help",
+       .summary = "explain a command or an optimization",
+       .about = "Of a command it prints the same as `ladder COMMAND --help`; of an optimization, how it works and what "
+                "it costs. With a flag it prints a page of docs in Markdown.",
+       .examples = {
+           {"ladder help ablate", "The help of `ladder ablate`."},
+           {"ladder help flash", "What is flash attention?"},
+           {"ladder help --techniques", "Every optimization: how it works, what it costs, how a run proves it."},
+           {"ladder help --claims", "What others claim of each, and what was measured."}}});
+  command.heading("Arguments");
+  auto* topic =
+      command.add_option("topic", flags->topic, "a command, or the name of an optimization (default: the commands)");
+  for (const Command* other : line.commands()) command.values[topic].push_back(other->words.name);
+  for (const std::string& name : technique_names()) command.values[topic].push_back(name);
+  command.heading("What to print");
+  command.add_flag("--markdown", flags->markdown, "docs/cli.md: every command");
+  command.add_flag("--techniques", flags->techniques, "docs/techniques.md: every optimization");
+  command.add_flag("--claims", flags->claims, "docs/claims.md: what others claim of them, and what was measured");
+  command.exclude("topic", {"--markdown", "--techniques", "--claims"});
+  command.exclude("--markdown", {"--techniques", "--claims"});
+  command.exclude("--techniques", {"--claims"});
+  command.run = [&line, flags] { return help(line, *flags); };
 }
 
 }  // namespace ablations

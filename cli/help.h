@@ -6,19 +6,19 @@
 #include "text/style.h"
 
 #include <string>
+#include <vector>
 
 namespace ablations {
 
-// At most 80 columns wide, and 40 lines long unless `all`. Of a command, or, for line.app, of the program.
+// The help of a command; for line.app the program's. At most 80 columns wide, and 40 lines long unless `all`.
 std::string help_text(const CommandLine& line, const Command& command, const Look& look, bool all);
 
 // docs/cli.md.
 std::string help_markdown(const CommandLine& line);
 
+// {"-B", "--batch"}; empty for a positional one.
+std::vector<std::string> names_of(const CLI::Option& option);
 // "-B, --batch N"; a positional one in capitals, "SHARDS..." where it may be several.
 std::string name_of(const CLI::Option& option);
-
-// A script that completes `ladder` in bash.
-std::string bash_completion(const CommandLine& line);
 
 }  // namespace ablations

@@ -1,11 +1,12 @@
 // `ladder history`: the times of all studies in a folder, and what changed.
 #include "study/archive/history.h"
 
-#include "cli/commands.h"
+#include "cli/command.h"
 #include "cli/draw.h"
 #include "cli/place.h"
 #include "files/files.h"
 #include "files/printable.h"
+#include "harness/stats/verdict.h"
 #include "plots/history_table.h"
 
 #include <fmt/format.h>
@@ -18,6 +19,14 @@ namespace ablations {
 
 namespace fs = std::filesystem;
 using files::printable;
+
+namespace {
+
+struct HistoryFlags {
+  std::string folder, out;
+  double min_effect = harness::usual_min_effect;
+  bool json = false, fail_on_slowdown = false;
+};
 
 int history(const HistoryFlags& flags) {
   const fs::path out = files::named_folder(flags.out);
@@ -49,6 +58,35 @@ int history(const HistoryFlags& flags) {
   fmt::print("{}", said);
   // A rung that fails tonight has no time that could be judged: exit status 3.
   return !flags.fail_on_slowdown ? 0 : history.slower != 0 ? 1 : history.missed != 0 ? 3 : 0;
+}
+
+}  // namespace
+
+void add_history(CommandLine& line) {
+  Command& command = line.add(
+      {.group = "Report",
+       .name = "history",
+       .summary = "how each rung's time changed over stored studies",
+       .about = "Lines up studies made under equal circumstances, rung by rung, and says where the time changed: at a "
+                "jump, named with its study and commits, or by a drift of small changes. It takes ten studies to find "
+                "a jump and six to find a drift. Writes nothing unless --out names a folder.",
+       .examples = {{"ladder history studies", "Every study in that folder and below."},
+                    {"ladder history studies --out drawn", "The same, and history.json with its chart."},
+                    {"ladder history studies --fail-on-slowdown",
+                     "For a nightly job: exit status 1 if a rung got slower, 3 if a rung fails."}}});
+  HistoryFlags& flags = command.runs(history);
+  command.heading("Arguments");
+  add_text(command, "folder", flags.folder, "folder of studies; every study.json in it and below counts", "FOLDER")
+      ->required();
+  command.heading("What counts as slower");
+  add_min_effect_flag(command, flags.min_effect, "difference");
+  command.add_flag(
+      "--fail-on-slowdown", flags.fail_on_slowdown,
+      "exit status 1 if a rung is slower than at its best; else 3 if the newest study has no time for a rung");
+  command.heading("Where the results go");
+  add_output(command, "--out", flags.out, "write history.json and draw history.svg, history.png here", "FOLDER");
+  command.add_flag("--json", flags.json, "print the history as JSON");
+  command.exclude("--json", {"--out"});
 }
 
 }  // namespace ablations

@@ -6,7 +6,7 @@
 #include "ablations/training/rate_verdict.h"
 #include "ablations/training/training.h"
 #include "ablations/training/training_folder.h"
-#include "cli/commands.h"
+#include "cli/command.h"
 #include "cli/draw.h"
 #include "cli/place.h"
 #include "cli/prompt.h"
@@ -46,8 +46,8 @@ void check_sweep_steps(int64_t steps) {
                   least_sweep_steps, most_sweep_steps, steps));
 }
 
-// Without validation: the losses of the end are compared.
-PreparedTraining prepared_sweep(TrainFlags flags, double lowest) {
+// Prepares the trainings without validation. Their losses at the end are compared.
+PreparedTraining prepared_sweep(TrainingFlags flags, double lowest) {
   flags.lr = lowest;
   PreparedTraining prepared = prepared_training(flags);
   TrainingSettings& settings = prepared.training.settings;
@@ -57,7 +57,7 @@ PreparedTraining prepared_sweep(TrainFlags flags, double lowest) {
   return prepared;
 }
 
-std::vector<TrainingSchedule> schedules_of(TrainFlags flags, const std::vector<double>& rates, int64_t steps) {
+std::vector<TrainingSchedule> schedules_of(TrainingFlags flags, const std::vector<double>& rates, int64_t steps) {
   std::vector<TrainingSchedule> schedules;
   for (const double rate : rates) {
     flags.lr = rate;
@@ -66,7 +66,7 @@ std::vector<TrainingSchedule> schedules_of(TrainFlags flags, const std::vector<d
   return schedules;
 }
 
-// A training from the first step on. None where it was interrupted.
+// Trains with one rate from the first step on. None if it was interrupted.
 std::optional<SweptRate> trained_with(const PreparedTraining& prepared, const TrainingSchedule& schedule) {
   Training training = prepared.training;
   TrainingSettings& settings = training.settings;
@@ -85,15 +85,16 @@ std::optional<SweptRate> trained_with(const PreparedTraining& prepared, const Tr
   return rate;
 }
 
-void say_what_is_swept(const PreparedTraining& prepared, size_t rates) {
+void print_sweep_begin(const PreparedTraining& prepared, size_t rates) {
   const TrainingSettings& settings = prepared.training.settings;
   fmt::print(stderr, "recipe: {}\n", printable(prepared.training.recipe_from));
   fmt::print(stderr, "{}, {} parameters: {}, each {} of {} tokens\n", settings.model,
-             count(static_cast<double>(prepared.training.parameters)), number_of(static_cast<int64_t>(rates), "rate"),
-             number_of(settings.steps, "step"), settings.tokens_per_step());
+             abbreviated(static_cast<double>(prepared.training.parameters)),
+             number_of(static_cast<int64_t>(rates), "rate"), number_of(settings.steps, "step"),
+             settings.tokens_per_step());
 }
 
-void say_what_came_of(const SweptRate& rate, size_t number, size_t rates) {
+void print_rate(const SweptRate& rate, size_t number, size_t rates) {
   const auto figure = [](const std::optional<double>& loss) {
     return loss ? fmt::format("{:.4g}", *loss) : "not finite";
   };
@@ -101,14 +102,14 @@ void say_what_came_of(const SweptRate& rate, size_t number, size_t rates) {
              figure(rate.losses.front()), rate.not_finite.empty() ? figure(rate.losses.back()) : "not finite");
 }
 
-void say_that_it_stopped(const LearningRateSweep& sweep, const std::string& out) {
+void print_sweep_interruption(const LearningRateSweep& sweep, const std::string& out) {
   const bool is_kept = !out.empty() && !sweep.rates.empty();
   fmt::print(stderr, "interrupted after {} of {} rates{}\n", sweep.rates.size(), sweep.planned,
              is_kept ? "; draw what is there with: ladder report " + printable(out) : "");
 }
 
-// Throws std::runtime_error where there is no room for it.
-void keep(const LearningRateSweep& sweep, const fs::path& out) {
+// Writes lr_sweep.json. Throws std::runtime_error if the disk is full.
+void write_sweep(const LearningRateSweep& sweep, const fs::path& out) {
   try {
     write_document(out / lr_sweep_file, sweep);
   } catch (const std::system_error& error) {
@@ -119,8 +120,8 @@ void keep(const LearningRateSweep& sweep, const fs::path& out) {
 
 }  // namespace
 
-int lr_sweep(const TrainFlags& flags) {
-  const std::vector<double> rates = rates_of(flags.lr_sweep);
+int lr_sweep(const TrainingFlags& flags, const std::string& range) {
+  const std::vector<double> rates = rates_of(range);
   const fs::path out = files::named_folder(flags.out);
   if (!out.empty()) {
     check_can_make(out);
@@ -140,24 +141,24 @@ int lr_sweep(const TrainFlags& flags) {
   LearningRateSweep sweep{
       .device = trained_on(prepared.training), .training = prepared.training, .planned = std::ssize(rates)};
   std::ranges::for_each(prepared.notes, say_note);
-  if (!flags.json) say_what_is_swept(prepared, rates.size());
+  if (!flags.json) print_sweep_begin(prepared, rates.size());
   harness::catch_interrupts();
   for (const TrainingSchedule& schedule : schedules) {
     std::optional<SweptRate> rate;
     if (!harness::interrupted()) rate = trained_with(prepared, schedule);
     if (!rate) break;
-    if (!flags.json) say_what_came_of(*rate, sweep.rates.size() + 1, rates.size());
+    if (!flags.json) print_rate(*rate, sweep.rates.size() + 1, rates.size());
     sweep.rates.push_back(*std::move(rate));
-    sweep = with_said(judged(std::move(sweep)));
-    if (!out.empty()) keep(sweep, out);  // so that what fails later costs no rate
+    sweep = with_said(with_verdicts(std::move(sweep)));
+    if (!out.empty()) write_sweep(sweep, out);  // so that what fails later costs no rate
   }
   const bool stopped = std::ssize(sweep.rates) < sweep.planned;
-  if (stopped) say_that_it_stopped(sweep, flags.out);
+  if (stopped) print_sweep_interruption(sweep, flags.out);
   if (sweep.rates.empty()) return 130;
   fmt::print("{}", flags.json ? files::ascii_text(json_of(sweep)) + "\n" : lr_sweep_table(sweep, standard_output()));
   std::fflush(stdout);
   if (!out.empty() && !stopped) {
-    const Drawn drawn = try_draw_lr_sweep(sweep, out);
+    const Drawn drawn = try_draw("the sweep was not drawn", [&] { return draw_document(sweep, out, lr_sweep_file); });
     if (!flags.json) fmt::print("{}", drawn.said);
     if (drawn.exit_status != 0) fmt::print(stderr, "draw it with: ladder report {}\n", printable(flags.out));
   }

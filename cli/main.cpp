@@ -1,6 +1,5 @@
-// The one handler of errors: input that cannot be used ends with exit status 2, something that this machine cannot do
-// with 3, everything else with 1.
-#include "cli/command_line.h"
+// The one handler of errors. The exit status is 2 for unusable input, 3 for what this machine cannot do, else 1.
+#include "cli/command.h"
 #include "files/printable.h"
 #include "harness/observe/library_calls.h"
 #include "harness/process/unfit.h"
@@ -24,8 +23,7 @@
 
 namespace {
 
-// If the caller has closed 0, 1 or 2, the next file that is opened would get that number, and the program would print
-// into it.
+// Opens 0, 1 and 2 if the caller has closed them. Otherwise the program would print into the next file that it opens.
 void own_standard_descriptors() {
   int fd = -1;
   do fd = ::open("/dev/null", O_RDWR);

@@ -1,7 +1,7 @@
 // `ladder merge`: the shards of one plan become one study.
 #include "study/archive/merge.h"
 
-#include "cli/commands.h"
+#include "cli/command.h"
 #include "cli/draw.h"
 #include "files/files.h"
 #include "files/printable.h"
@@ -18,6 +18,14 @@ namespace ablations {
 
 namespace fs = std::filesystem;
 using files::printable;
+
+namespace {
+
+struct MergeFlags {
+  std::string out;
+  std::vector<std::string> shards;  // folders
+  bool group_by_device = false;
+};
 
 int merge(const MergeFlags& flags) {
   const std::vector<MergedStudy> studies =
@@ -43,6 +51,30 @@ int merge(const MergeFlags& flags) {
                printable(folder.string()));
   }
   return status;
+}
+
+}  // namespace
+
+void add_merge(CommandLine& line) {
+  Command& command = line.add(
+      {.group = "Report",
+       .name = "merge",
+       .summary = "join the shards of a study",
+       .about =
+           "Each machine measures a part of the repeats with `ladder ablate --shard i/n` and the same other "
+           "flags. This command joins the parts into one study in --out, says which runs are missing, and draws the "
+           "study. It refuses parts with different plans, programs, texts or kinds of device.",
+       .examples = {
+           {"ladder merge shard-1 shard-2 --out whole", "Joins two shards into one study in the folder whole."},
+           {"ladder merge --group-by-device shard-* --out whole", "One study for each kind of device."}}});
+  MergeFlags& flags = command.runs(merge);
+  command.heading("Arguments");
+  command.add_option("shards", flags.shards, "folders of ladder ablate --shard")->type_name("FOLDER")->required();
+  command.heading("What to join");
+  command.add_flag("--group-by-device", flags.group_by_device,
+                   "make one study for each kind of device, in a folder of --out (default: refuse different devices)");
+  command.heading("Where the results go");
+  add_output(command, "--out", flags.out, "folder of the study; may already hold a part", "FOLDER")->required();
 }
 
 }  // namespace ablations

@@ -18,7 +18,7 @@ namespace ablations {
 
 namespace fs = std::filesystem;
 
-std::vector<Input> inputs_of(const RunFlags& flags) {
+std::vector<Input> inputs_of(const StepFlags& flags) {
   std::vector<Input> inputs{{"--data", flags.workload.data.empty() ? default_text() : fs::path(flags.workload.data)},
                             {"--vocab", flags.workload.vocabulary.empty() ? files::default_vocabulary()
                                                                           : fs::path(flags.workload.vocabulary)},

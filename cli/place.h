@@ -19,7 +19,7 @@ struct Input {
 };
 
 // All files that a run reads: those of its flags, and the defaults of flags that are not given.
-std::vector<Input> inputs_of(const RunFlags& flags);
+std::vector<Input> inputs_of(const StepFlags& flags);
 std::vector<Input> inputs_of(const Plan& plan);
 
 void check_can_write(const char* flag, const std::filesystem::path& file);
@@ -34,8 +34,8 @@ void check_not_read(const char* flag, const std::filesystem::path& written, cons
 // The same for all files of a study's or a gate's folder.
 void check_reads_elsewhere(const std::filesystem::path& folder, const std::vector<Input>& inputs);
 
-// Throws if drawing into the folder would replace anything but an earlier drawing. An earlier drawing is known by the
-// file `mark`, a document of that kind, which is written first. Without it the folder must have none of `files`.
+// Throws if drawing into the folder would replace anything but an earlier drawing. An earlier drawing has the file
+// `mark`, a document of that kind. Without it the folder must have none of `files`.
 void check_draws_over_own(const std::filesystem::path& out, const std::string& mark, std::string_view kind,
                           const std::vector<std::string>& files);
 

@@ -1,5 +1,4 @@
-// `ladder profile`: traces one recipe in this process, or compares the traces of two, each made by a process of its
-// own.
+// `ladder profile`: traces one recipe in this process, or compares two, each traced by a process of its own.
 #include "ablations/plan/ladder.h"
 #include "ablations/profile/explain.h"
 #include "ablations/profile/profile_counters.h"
@@ -11,7 +10,7 @@
 #include "ablations/run/options.h"
 #include "ablations/run/runner.h"
 #include "ablations/run/study_folder.h"
-#include "cli/commands.h"
+#include "cli/command.h"
 #include "cli/defaults.h"
 #include "cli/place.h"
 #include "cli/request.h"
@@ -39,6 +38,21 @@ using files::Json;
 
 namespace {
 
+struct ProfileFlags {
+  StepFlags step;  // what to profile
+  bool trace = false, counters = false, list_metrics = false, json = false;
+  bool roofline = false;          // of the trace
+  std::vector<std::string> diff;  // one rung, two rungs, or two files with traces
+  std::string metrics, chip;
+  int64_t max_passes = 16;
+  std::string out;
+
+  // --diff names two files of traces, not rungs.
+  [[nodiscard]] bool compares_files() const {
+    return diff.size() == 2 && diff[0].ends_with(".json") && diff[1].ends_with(".json");
+  }
+};
+
 // The plan's id distinguishes a folder of --diff from a study's.
 constexpr const char* id_of_diff = "profile-";
 
@@ -51,18 +65,18 @@ void write_files(const fs::path& folder, const std::string& name, const TracedRu
 // The name in files and the title in tables of what is traced.
 std::pair<std::string, std::string> named(const ProfileFlags& flags) {
   const auto both_of = [](const Rung& rung) { return std::pair(name_of(rung), label_of(rung)); };
-  if (!flags.run.plan.empty()) {
-    const Plan plan = plan_from_json(files::read_any_json(flags.run.plan), flags.run.plan);
-    return both_of(plan.rungs[planned_run(plan, flags.run).rung]);
+  if (!flags.step.plan.empty()) {
+    const Plan plan = plan_from_json(files::read_any_json(flags.step.plan), flags.step.plan);
+    return both_of(plan.rungs[planned_run(plan, flags.step).rung]);
   }
-  if (flags.run.rung.empty()) return {"recipe", flags.run.recipe.empty() ? "the plain recipe" : flags.run.recipe};
-  const Ladder ladder = load_ladder(chosen_ladder(flags.run.ladder));
+  if (flags.step.rung.empty()) return {"recipe", flags.step.recipe.empty() ? "the plain recipe" : flags.step.recipe};
+  const Ladder ladder = load_ladder(chosen_ladder(flags.step.ladder));
   const std::vector<Rung> rungs = climb(ladder, harness::this_machine());
-  return both_of(rungs[find_rung(rungs, flags.run.rung, "--rung", ladder.name)]);
+  return both_of(rungs[find_rung(rungs, flags.step.rung, "--rung", ladder.name)]);
 }
 
 Occupied occupied_by(const ProfileFlags& flags, model::Device device) {
-  return occupy({device}, "ladder profile", fs::current_path(), flags.run.wait);
+  return occupy({device}, "ladder profile", fs::current_path(), flags.step.wait);
 }
 
 int trace(const ProfileFlags& flags) {
@@ -71,13 +85,13 @@ int trace(const ProfileFlags& flags) {
   check_can_make(folder);
   const std::vector<std::string> files{name + ".trace.json", name + ".timeline.json"};
   check_draws_over_own(folder, files.front(), "trace", files);
-  for (const std::string& file : files) check_not_read("--out", folder / file, inputs_of(flags.run));
-  const RunOptions options = run_options(flags.run);
+  for (const std::string& file : files) check_not_read("--out", folder / file, inputs_of(flags.step));
+  const RunOptions options = run_options(flags.step);
   Occupied devices;
-  if (flags.run.plan.empty()) devices = occupied_by(flags, options.recipe.device);  // else the runner has it
+  if (flags.step.plan.empty()) devices = occupied_by(flags, options.recipe.device);  // else the runner has it
   std::optional<Limits> limits;
   if (flags.roofline) {
-    // Before tracing, which leaves a process slower; with the memory settings that the step will have.
+    // Measured before tracing, which leaves a process slower. The memory settings are the step's.
     prepare_process(options);
     const model::DeterminismScope determinism(options.recipe.deterministic);  // cuBLAS asks at its first product only
     limits = limits_from_rates(options.recipe, measure_rates());
@@ -134,7 +148,7 @@ std::pair<size_t, size_t> rungs_to_compare(const ProfileFlags& flags, const Plan
 
 // Two rungs of a ladder, each traced by a process of its own, as a study's are.
 std::pair<TraceDocument, TraceDocument> traced_rungs(const ProfileFlags& flags) {
-  Plan plan = make_plan({.workload = flags.run.workload, .ladder = flags.run.ladder, .repeats = 1, .order_seed = 0});
+  Plan plan = make_plan({.workload = flags.step.workload, .ladder = flags.step.ladder, .repeats = 1, .order_seed = 0});
   const auto [first, second] = rungs_to_compare(flags, plan);
   plan.id = id_of_diff + plan.id;
   Plan both = plan;
@@ -151,7 +165,7 @@ std::pair<TraceDocument, TraceDocument> traced_rungs(const ProfileFlags& flags) 
   }
   check_has_no_links(folder);
   const Occupied devices = occupy({plan.rungs[first].recipe.device, plan.rungs[second].recipe.device}, "ladder profile",
-                                  fs::current_path(), flags.run.wait);
+                                  fs::current_path(), flags.step.wait);
   fs::create_directories(folder);
   const harness::FolderLock lock(folder);
   write_document(folder / "plan.json", plan);
@@ -190,15 +204,15 @@ int counters(const ProfileFlags& flags, const std::vector<std::string>& metrics)
   if (!harness::this_machine().gpu) {
     throw harness::Unfit("--counters: needs a GPU: " + harness::this_machine().no_gpu_reason);
   }
-  if (flags.run.workload.steps > 0) {
+  if (flags.step.workload.steps > 0) {
     throw std::invalid_argument("--steps: --counters counts one step for each pass that the metrics need");
   }
-  if (flags.run.recipe.empty() && flags.run.rung.empty()) {
+  if (flags.step.recipe.empty() && flags.step.rung.empty()) {
     throw std::invalid_argument("profile --counters: needs --rung or --recipe to name the step");
   }
   if (!flags.out.empty()) check_can_write("--out", flags.out);
-  check_not_read("--out", flags.out, inputs_of(flags.run));
-  const RunOptions options = run_options(flags.run);
+  check_not_read("--out", flags.out, inputs_of(flags.step));
+  const RunOptions options = run_options(flags.step);
   const Occupied devices = occupied_by(flags, options.recipe.device);
   const CountersDocument document =
       counters_document(options, count_step(options, metrics, flags.max_passes,
@@ -209,10 +223,8 @@ int counters(const ProfileFlags& flags, const std::vector<std::string>& metrics)
   return 0;
 }
 
-}  // namespace
-
 int profile(const ProfileFlags& flags) {
-  if (!flags.run.plan.empty()) harness::die_with_parent();  // the runner's child (trace_rung)
+  if (!flags.step.plan.empty()) harness::die_with_parent();  // the runner's child (trace_rung)
   std::vector<std::string> metrics;
   if (!flags.metrics.empty()) metrics = list_of(flags.metrics, "--metrics " + flags.metrics);
   if (flags.list_metrics) return show_metrics(flags, metrics);
@@ -221,6 +233,86 @@ int profile(const ProfileFlags& flags) {
   if (!flags.diff.empty()) return diff(flags);
   if (flags.trace) return trace(flags);
   throw std::invalid_argument("profile: needs one of --trace, --diff, --counters and --list-metrics");
+}
+
+const Words profile_words{
+    .group = "Measure",
+    .name = "profile",
+    .summary = "where the time of a step goes, and why a rung is faster",
+    .about =
+        "Records what a step consists of (--trace), counts what the hardware did in it (--counters), or explains "
+        "one rung against another (--diff). Tracing and counting slow a process down, so each is a process of its "
+        "own, and its times are never a rung's.\n"
+        "A trace leaves a folder with a summary (JSON) and a timeline that opens in Perfetto "
+        "(https://ui.perfetto.dev); counters leave nothing unless --out names a file.",
+    .examples = {{"ladder profile --trace --rung flash",
+                  "Where the time of a step goes: phases, parts of the model, operations."},
+                 {"ladder profile --trace --roofline --rung flash",
+                  "The same, and how far each part is from what this machine can do."},
+                 {"ladder profile --diff flash",
+                  "That rung against the one before it: which operations went, came, shrank, grew."},
+                 {"ladder profile --counters --rung flash", "Memory traffic and tensor pipes of a step, on a GPU."},
+                 {"ladder profile --list-metrics --chip GH100", "What a GPU can count; needs no GPU."}},
+    .common = {"--trace", "--diff", "--counters", "--roofline", "--rung", "--ladder", "--batch", "--context", "--out",
+               "--json"}};
+
+}  // namespace
+
+void add_profile(CommandLine& line) {
+  Command& command = line.add(profile_words);
+  ProfileFlags& flags = command.runs(profile);
+  command.heading("What to find out (one of these)");
+  command.add_flag("--trace", flags.trace, "what runs when: a summary, a timeline for Perfetto");
+  auto* diff = command
+                   .add_option("--diff", flags.diff,
+                               "explain a rung against the one before it, two rungs, or two files of --trace")
+                   ->type_name("RUNG|FILE [RUNG|FILE]")
+                   ->expected(1, 2);
+  command.add_flag("--counters", flags.counters,
+                   "hardware counters of a step: memory traffic, activity of SMs and tensor pipes");
+  command.add_flag("--list-metrics", flags.list_metrics,
+                   "list what a chip can count; with --metrics: how many passes those need");
+  command.exclude("--trace", {"--diff", "--counters", "--list-metrics"});
+  command.exclude("--diff", {"--counters", "--list-metrics"});
+  command.exclude("--counters", {"--list-metrics"});
+  command.heading("Details");
+  command.add_flag("--roofline", flags.roofline, "with --trace: how far each part is from what this machine can do")
+      ->needs("--trace");
+  add_names(command, "--metrics", flags.metrics, "metrics to count (default: those that fit into one pass)");
+  add_number(command, "--max-passes", flags.max_passes,
+             "most steps to count, one for each pass of the metrics (default 16)", 1, 1000)
+      ->needs("--counters");
+  add_text(command, "--chip", flags.chip, "GH100, GA100, ... (default: the GPU's)", "NAME")->needs("--list-metrics");
+  command.heading("Which step");
+  add_text(command, "--recipe", flags.step.recipe, "JSON file, or JSON: '{\"device\": \"cuda\"}'", "FILE|JSON");
+  add_rung_flag(command, flags.step.rung);
+  add_text(command, "--plan", flags.step.plan, "", "FILE")->group("");
+  add_text(command, "--run", flags.step.run_id, "", "ID")->group("");
+  add_ladder_flag(command, flags.step.ladder, "where rungs are looked up (default: same as ablate)");
+  command.values[diff] = rung_names();
+  add_wait_flag(command, flags.step.wait);
+  add_workload_flags(command, flags.step.workload, "gpt2-124m, or the ladder's",
+                     "the ladder's, else 1 x 256 tokens, 5 + 10 steps");
+  add_deterministic_flag(command, flags.step.workload);
+  command.heading("Where the results go");
+  add_output(command, "--out", flags.out,
+             "folder of a trace's files (default: profiles/NAME), or a file for the counters", "PATH");
+  command.add_flag("--json", flags.json, "print the result as JSON");
+  command.exclude("--recipe", {"--rung", "--diff", "--plan"});
+  command.exclude("--rung", {"--diff", "--plan"});
+  std::vector<std::string> of_steps = workload_flags;
+  of_steps.insert(of_steps.end(), {"--ladder", "--out", "--deterministic"});
+  command.exclude("--list-metrics", of_steps);
+  command.exclude("--list-metrics", {"--recipe", "--rung"});
+  command.callback([&command, &flags, of_steps] {
+    if (command.count("--ladder") > 0 && flags.step.rung.empty() && flags.diff.empty()) {
+      throw std::invalid_argument("--ladder: needs --rung or --diff");
+    }
+    for (const std::string& flag : of_steps) {
+      if (!flags.compares_files() || command.count(flag) == 0) continue;
+      throw std::invalid_argument(flag + ": cannot be combined with two files of --diff, which are only compared");
+    }
+  });
 }
 
 }  // namespace ablations

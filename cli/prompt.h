@@ -13,16 +13,16 @@ namespace ablations {
 // The vocabulary in `file`; empty: the one of `make data`. Throws std::invalid_argument where it is missing.
 model::Tokenizer vocabulary_for_text(const std::filesystem::path& file);
 
-// What --end-of-text says.
+// The meaning of --end-of-text.
 model::Marks marks_of(bool end_of_text);
 
-// What becomes of "<|endoftext|>" in the text of `where`, which has so many; empty: it has none.
+// A note of how "<|endoftext|>" is read in the text of `where`, which has `count`. Empty if it has none.
 std::string note_of_marks(const std::string& where, int64_t count, model::Marks marks);
-// On standard error; an empty one is none.
+// Prints the note on standard error, unless it is empty.
 void say_note(const std::string& note);
 
-// The tokens of `prompt`, given with `flag`. Throws std::invalid_argument, which names the flag, for a text that is not
-// UTF-8 and for more tokens than the model has positions.
+// The tokens of `prompt`, given with `flag`. Throws std::invalid_argument with the flag if the text is not UTF-8 or has
+// more tokens than positions.
 std::vector<uint16_t> encoded_prompt(const char* flag, const std::string& prompt, const model::Tokenizer& tokenizer,
                                      int64_t positions, model::Marks marks);
 

@@ -12,10 +12,10 @@
 
 namespace ablations {
 
-Prospect prospect_of(const AblateFlags& flags) {
+Prospect prospect_of(const StudyFlags& flags) {
   Prospect prospect{.plan = make_plan(flags, OwnAre::as_listed), .estimate = {}, .refusal = ""};
   prospect.estimate = estimate_of(prospect.plan, speeds_for(prospect.plan));
-  prospect.refusal = hopeless_here(prospect.plan, prospect.estimate);
+  prospect.refusal = reason_against_running_here(prospect.plan, prospect.estimate);
   return prospect;
 }
 

@@ -15,8 +15,8 @@ struct Prospect {
   std::string refusal;  // why `ladder ablate` would not begin it; empty: it would
 };
 
-// Throws std::invalid_argument as make_plan does. Neither times anything for the plan nor looks into its text.
-Prospect prospect_of(const AblateFlags& flags);
+// Throws std::invalid_argument as make_plan does. Times nothing and does not read the text.
+Prospect prospect_of(const StudyFlags& flags);
 
 // "can be measured", "not measured" or "not applicable here".
 const char* status_text(const Rung& rung);

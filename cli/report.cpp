@@ -1,5 +1,5 @@
-// `ladder report`: a study, or two beside each other, a gate, a training, a sweep of learning rates, or a study of time
-// to loss, as a page and charts.
+// `ladder report`: draws a study, two studies, a gate, a training, a sweep of learning rates, or a study of time to
+// loss.
 #include "plots/report.h"
 
 #include "ablations/run/study_folder.h"
@@ -7,7 +7,7 @@
 #include "ablations/training/rate_verdict.h"
 #include "ablations/training/training_folder.h"
 #include "ablations/training/training_log.h"
-#include "cli/commands.h"
+#include "cli/command.h"
 #include "cli/draw.h"
 #include "cli/place.h"
 #include "cli/request.h"
@@ -39,19 +39,24 @@ using files::printable;
 
 namespace {
 
+struct ReportFlags {
+  std::vector<std::string> studies, with;  // files or folders
+  std::string out, tensorboard;
+  bool published = false, verbose = false;
+};
+
 bool is_document(const fs::path& path, const char* kind) {
   if (!fs::is_regular_file(path) || path.extension() != ".json" || path.filename() == "study.json") return false;
   return files::kind_of(files::read_any_json(path)) == kind;
 }
 
-// The document of a gate, a sweep and so on, which is `path` or lies in that folder; empty: the path is of something
-// else.
+// The document of a kind, which is `path` itself or `name` in that folder. Empty if there is none.
 fs::path document_at(const fs::path& path, const char* name, const char* kind) {
   if (fs::is_directory(path)) return fs::exists(path / name) ? path / name : fs::path();
   return is_document(path, kind) ? path : fs::path();
 }
 
-// A training's folder, named by itself, its training.json or its log; empty: the path is of something else.
+// A training's folder, named by itself, its training.json or its log. Empty if the path is none of these.
 fs::path training_in(const fs::path& path) {
   if (fs::is_directory(path)) return holds_training(path) ? files::named_folder(path) : fs::path();
   const fs::path folder = fs::absolute(path).parent_path();
@@ -108,20 +113,20 @@ fs::path place_of_drawing(const fs::path& file, const ReportFlags& flags, const 
   return flags.out.empty() ? fs::absolute(file).parent_path() : files::named_folder(flags.out);
 }
 
-// A report may go into a study's own folder or replace an earlier report, but must not overwrite what it shows.
+// A report may replace an earlier one or go into a study's folder. It must not overwrite what it shows.
 void check_report_goes_to(const fs::path& out, const std::vector<std::string>& with) {
   check_folder(out);
   if (!is_of_kind(out / "plan.json", "plan")) {
-    check_draws_over_own(out, "report.json", "report", files_of_report());
+    check_draws_over_own(out, "report.json", "report", files_of_report);
   }
   check_has_no_links(out, {"charts"});
   std::vector<Input> inputs;
   inputs.reserve(with.size());
   for (const std::string& file : with) inputs.push_back({"--with", file});
-  for (const std::string& name : files_of_report()) check_not_read("--out", out / name, inputs);
+  for (const std::string& name : files_of_report) check_not_read("--out", out / name, inputs);
 }
 
-// Before a document is drawn elsewhere than in its own folder.
+// Throws if a document would be drawn into another study's or gate's folder.
 void check_is_no_studys(const fs::path& out) {
   if (!is_of_kind(out / "plan.json", "plan")) return;
   throw std::invalid_argument(
@@ -138,7 +143,7 @@ int draw_gate(const fs::path& file, const ReportFlags& flags) {
   const auto result = read_document<GateResult>(file);
   if (!are_same(out, fs::absolute(file).parent_path()) || file.filename() != "gate.json") {
     check_is_no_studys(out);
-    check_draws_over_own(out, "gate.json", "gate", files_of_gate());
+    check_draws_over_own(out, "gate.json", "gate", files_of_gate);
     fs::create_directories(out);
     write_document(out / "gate.json", result);
   }
@@ -149,7 +154,7 @@ int draw_gate(const fs::path& file, const ReportFlags& flags) {
 
 int show_training(const TrainingReport& report, const fs::path& out, const ReportFlags& flags) {
   check_has_no_links(out, {"charts"});
-  Drawn drawn = draw_training_report(report, out);
+  Drawn drawn = draw_document(report, out, "report.json");
   if (!flags.tensorboard.empty() && drawn.exit_status == 0) {
     const Drawn events = write_event_file(out / "report.json", files::named_folder(flags.tensorboard));
     drawn.exit_status = events.exit_status;
@@ -186,19 +191,14 @@ int redraw_training(const fs::path& file, const ReportFlags& flags) {
   return show_training(report, place_to_redraw(file, flags, "training", "report.json", TrainingReport::kind), flags);
 }
 
-int redraw_lr_sweep(const fs::path& file, const ReportFlags& flags) {
-  const LearningRateSweep sweep = with_said(judged(read_document<LearningRateSweep>(file)));
-  const fs::path out = place_to_redraw(file, flags, "sweep of learning rates", lr_sweep_file, LearningRateSweep::kind);
-  const Drawn drawn = draw_lr_sweep(sweep, out);
-  fmt::print("{}{}", lr_sweep_table(sweep, standard_output()), drawn.said);
-  return drawn.exit_status;
-}
-
-int redraw_to_loss(const fs::path& file, const ReportFlags& flags) {
-  const TimeToLoss study = with_said(judged(read_document<TimeToLoss>(file)));
-  const fs::path out = place_to_redraw(file, flags, "study of time to loss", to_loss_file, TimeToLoss::kind);
-  const Drawn drawn = draw_to_loss(study, out);
-  fmt::print("{}{}", to_loss_table(study, standard_output()), drawn.said);
+// A sweep of learning rates, or a study of time to loss.
+template <Document T>
+int redraw_judged(const fs::path& file, const ReportFlags& flags, const char* what, const char* name,
+                  std::string (*table)(const T&, const Look&)) {
+  const T document = with_said(with_verdicts(read_document<T>(file)));
+  const fs::path out = place_to_redraw(file, flags, what, name, T::kind);
+  const Drawn drawn = draw_document(document, out, name);
+  fmt::print("{}{}", table(document, standard_output()), drawn.said);
   return drawn.exit_status;
 }
 
@@ -226,8 +226,6 @@ int draw_again(const fs::path& file, const ReportFlags& flags) {
   return show_report(report, drawn, flags.verbose);
 }
 
-}  // namespace
-
 int report(const ReportFlags& flags) {
   if (flags.studies.size() > 2) {
     throw std::invalid_argument(
@@ -243,10 +241,10 @@ int report(const ReportFlags& flags) {
     if (is_document(path, TrainingReport::kind)) return redraw_training(path, flags);
     if (const fs::path training = training_in(path); !training.empty()) return draw_training(training, flags);
     if (const fs::path sweep = document_at(path, lr_sweep_file, LearningRateSweep::kind); !sweep.empty()) {
-      return redraw_lr_sweep(sweep, flags);
+      return redraw_judged<LearningRateSweep>(sweep, flags, "sweep of learning rates", lr_sweep_file, lr_sweep_table);
     }
     if (const fs::path study = document_at(path, to_loss_file, TimeToLoss::kind); !study.empty()) {
-      return redraw_to_loss(study, flags);
+      return redraw_judged<TimeToLoss>(study, flags, "study of time to loss", to_loss_file, to_loss_table);
     }
   }
   if (paths.size() == 2 && fs::exists(paths[0]) && fs::exists(paths[1]) && fs::equivalent(paths[0], paths[1])) {
@@ -270,6 +268,62 @@ int report(const ReportFlags& flags) {
   const Drawn drawn = draw_report(document, out);
   show_notes(document);
   return show_report(document, drawn, flags.verbose);
+}
+
+}  // namespace
+
+void add_report(CommandLine& line) {
+  Command& command = line.add(
+      {.group = "Report",
+       .name = "report",
+       .summary = "draw a study, two side by side, or a training",
+       .about =
+           "Draws a study from its stored records: report.html (one file that needs no network), report.md and, in "
+           "charts/, each chart that has data, as SVG, PNG and Vega-Lite. Also writes rungs.csv, steps.csv, "
+           "benchmark.json (Google Benchmark's format, which its compare.py reads) and report.json, from which all of "
+           "it is drawn.\n"
+           "Measures nothing: every number is computed again from the records, so a study can be drawn wherever its "
+           "folder is copied. Documents in a study's folder with/ are shown beside it. Two studies are compared rung "
+           "by rung, also if they were measured on different machines, and the page names what differs. A gate has a "
+           "page of its own, gate.html, which is drawn again from its gate.json.\n"
+           "Of a training's folder (`ladder train --out`) it draws loss, validation loss, learning rate, norm of the "
+           "gradients and tokens per second, also while the training runs; report.json then has the points of the "
+           "charts. A sweep of learning rates is drawn again from its lr_sweep.json, a study of `ladder ablate "
+           "--to-loss` from its to_loss.json.",
+       .examples = {{"ladder report study", "Draws the study in the folder study, there."},
+                    {"ladder report a100 h200 --out drawn", "Two studies side by side, into the folder drawn."},
+                    {"ladder report study --with gate.json --with history.json",
+                     "The same page with a gate's verdict and a history."},
+                    {"ladder report report.json", "Draws a report again that another machine wrote."},
+                    {"ladder report gates/GATE", "Draws a gate's page again."},
+                    {"ladder report training", "Draws the training in the folder training."},
+                    {"ladder report training --tensorboard runs/first",
+                     "The same, and for TensorBoard; then: tensorboard --logdir runs"}},
+       .common = {"--with", "--out", "--tensorboard", "--published"}});
+  ReportFlags& flags = command.runs(report);
+  command.heading("Arguments");
+  command
+      .add_option("study", flags.studies,
+                  "one study or two: a folder, NAME.study.json with NAME.records.jsonl; or a report.json, a gate, a "
+                  "training's folder or log.jsonl, a sweep of learning rates, or a study of --to-loss")
+      ->type_name("PATH")
+      ->required()
+      ->expected(1, 2);
+  command.heading("What to show beside it");
+  command
+      .add_option("--with", flags.with,
+                  "each a gate.json, history.json, noise floor or trace, or the JSON of Google Benchmark; repeatable")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+  command.add_flag("-v,--verbose", flags.verbose,
+                   "also print what changed from rung to rung, and how numbers are computed");
+  command.add_flag("--published", flags.published, "also mark figures that others have published, faintly");
+  command.heading("Where the results go");
+  add_output(command, "--out", flags.out, "folder to write into (default: the study's; of two: reports/FIRST-SECOND)",
+             "FOLDER");
+  add_output(command, "--tensorboard", flags.tensorboard,
+             "of a training: also write an event file of TensorBoard's into this folder (needs tensorboardX)",
+             "FOLDER");
 }
 
 }  // namespace ablations

@@ -31,36 +31,24 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// T against the model, before any child is started.
-void check_context(const std::string& model_name, int64_t T, int64_t positions) {
-  const model::Config config = model::with_positions(model::preset(model_name), positions);
-  if (T > config.n_positions) {
+// Refuses a step that the model, the machine or the data does not allow, before any child is started.
+void check_step(const RunOptions& step, const harness::Machine& machine = harness::this_machine()) {
+  const model::Config config = config_of(step);
+  if (step.T > config.n_positions) {
     throw std::invalid_argument(
         fmt::format("--context must be between 1 and {0}, got {1}; {2} has {0} positions, --positions gives it more",
-                    config.n_positions, T, config.name));
+                    config.n_positions, step.T, config.name));
   }
-}
-
-// Refuses what the machine cannot run, before any child is started.
-void check_recipe(const model::Recipe& recipe, const model::Config& config,
-                  const harness::Machine& machine = harness::this_machine()) {
-  if (recipe.device == model::Device::cuda && !machine.gpu) {
+  if (step.recipe.device == model::Device::cuda && !machine.gpu) {
     throw harness::Unfit("recipe: device cuda is not available here: " + machine.no_gpu_reason);
   }
-  if (const std::string obstacle = recipe_obstacle(recipe, machine); !obstacle.empty()) {
-    throw std::invalid_argument("recipe: " + obstacle);
+  std::string obstacle = recipe_obstacle(step.recipe, machine);
+  if (obstacle.empty() && step.recipe.vocabulary_rows < config.vocabulary) {
+    obstacle =
+        fmt::format("vocabulary_rows must be at least {}, got {}", config.vocabulary, step.recipe.vocabulary_rows);
   }
-  if (recipe.vocabulary_rows < config.vocabulary) {
-    throw std::invalid_argument(
-        fmt::format("recipe: vocabulary_rows must be at least {}, got {}", config.vocabulary, recipe.vocabulary_rows));
-  }
-}
-
-// The data against the recipe.
-void check_data(const model::Recipe& recipe, const fs::path& data) {
-  if (const std::string obstacle = batches_obstacle(recipe.batches, data); !obstacle.empty()) {
-    throw std::invalid_argument("recipe: " + obstacle);
-  }
+  if (obstacle.empty() && !step.data.empty()) obstacle = batches_obstacle(step.recipe.batches, step.data);
+  if (!obstacle.empty()) throw std::invalid_argument("recipe: " + obstacle);
 }
 
 // The tokens that the plan's runs read. A text is tokenised here once, so that no run has to.
@@ -114,8 +102,7 @@ int64_t threads_of(const WorkloadFlags& flags) {
   return flags.threads > 0 ? threads : std::max<int64_t>(1, threads / model::ranks_of_environment().local_size);
 }
 
-// Flags that are given replace what a ladder, or the options of a run, had: of the step in `workload`, of their number
-// in `steps`.
+// Given flags replace sizes in `workload` and numbers of steps in `steps`. Both are a ladder's or a run's.
 template <class Sizes, class Steps>
 void apply(const WorkloadFlags& flags, Sizes& workload, Steps& steps) {
   if (!flags.model.empty()) {
@@ -130,7 +117,7 @@ void apply(const WorkloadFlags& flags, Sizes& workload, Steps& steps) {
   if (flags.steps > 0) steps.timed_steps = flags.steps;
 }
 
-// A GPU's energy counter moves every 100 ms or so: over such a window its difference is right to 7 %.
+// A GPU's energy counter moves every 100 ms or so. Over such a window its difference is right to 7 %.
 constexpr double window_for_energy_s = 1.5;
 
 // "gpt2-cpu-20261121T110500Z": what utc_now() says, without what a file name should not have.
@@ -148,7 +135,7 @@ Choose choice_of(OwnOperations& timed) {
 
 }  // namespace
 
-Plan make_plan(const AblateFlags& ablate, OwnAre own) {
+Plan make_plan(const StudyFlags& ablate, OwnAre own) {
   const WorkloadFlags& flags = ablate.workload;
   Ladder ladder = load_ladder(chosen_ladder(ablate.ladder));
   apply(flags, ladder.workload, ladder.plan);
@@ -213,14 +200,15 @@ Plan make_plan(const AblateFlags& ablate, OwnAre own) {
 std::string check_workload(const Plan& plan) {
   const PlannedWorkload& workload = plan.workload;
   const model::TokenStream tokens = tokens_of(workload);  // in the file: they may be more than the memory
-  const model::Config config = model::preset(workload.model);
   for (size_t i = 0; i < plan.rungs.size(); ++i) {
     const Rung& rung = plan.rungs[i];
     if (rung.status != Rung::Status::planned) continue;
     const Shape shape = shape_of(plan, i);
-    check_context(workload.model, shape.T, shape.positions);
-    check_recipe(rung.recipe, config);
-    check_data(rung.recipe, workload.data);
+    check_step({.model = workload.model,
+                .T = shape.T,
+                .positions = shape.positions,
+                .data = workload.data,
+                .recipe = rung.recipe});
     check_warmup(rung.recipe, plan.warmup_steps);
     (void)model::BatchLoader(tokens, shape.B, shape.T, workload.seed, model::Batches::mapped);
     if (!rung.peer.empty() && !fs::exists(peer_script())) {
@@ -237,7 +225,7 @@ std::string check_workload(const Plan& plan) {
 namespace {
 
 // The run of a record, with this program and on its data, or every reason why not.
-RunOptions options_again(const RunFlags& run) {
+RunOptions options_again(const StepFlags& run) {
   const auto record = read_document<Record>(run.from);
   RunOptions options = options_of(record, run.from);
   options.data = data_file(run.workload);
@@ -265,14 +253,12 @@ RunOptions options_again(const RunFlags& run) {
   if (!faults.empty()) {
     throw std::invalid_argument(fmt::format("--from {}: not the same run: {}", run.from, fmt::join(faults, "; ")));
   }
-  check_context(options.model, options.T, options.positions);
-  check_recipe(options.recipe, model::preset(options.model));
-  check_data(options.recipe, options.data);
+  check_step(options);
   return options;
 }
 
 // A run of a plan, as the runner starts it.
-RunOptions planned_options(const RunFlags& run) {
+RunOptions planned_options(const StepFlags& run) {
   const Plan plan = plan_from_json(files::read_any_json(run.plan), run.plan);
   const PlannedRun& planned = planned_run(plan, run);
   const Rung& rung = plan.rungs[planned.rung];
@@ -308,7 +294,7 @@ struct FlagNames {
 };
 
 // The recipe and the size of a step; rungs are those of the machine.
-RunOptions step_options(const RunFlags& run, const harness::Machine& machine, const FlagNames& names, OwnAre own) {
+RunOptions step_options(const StepFlags& run, const harness::Machine& machine, const FlagNames& names, OwnAre own) {
   const WorkloadFlags& flags = run.workload;
   RunOptions options;
   options.positions = flags.positions;
@@ -354,13 +340,13 @@ RunOptions step_options(const RunFlags& run, const harness::Machine& machine, co
 
 }  // namespace
 
-const PlannedRun& planned_run(const Plan& plan, const RunFlags& run) {
+const PlannedRun& planned_run(const Plan& plan, const StepFlags& run) {
   const auto found = std::ranges::find(plan.runs, run.run_id, &PlannedRun::id);
   if (found == plan.runs.end()) throw std::invalid_argument(fmt::format("{}: no run \"{}\"", run.plan, run.run_id));
   return *found;
 }
 
-RunOptions run_options(const RunFlags& run) {
+RunOptions run_options(const StepFlags& run) {
   if (!run.from.empty()) return options_again(run);
   if (!run.plan.empty()) return planned_options(run);
   const WorkloadFlags& flags = run.workload;
@@ -372,28 +358,21 @@ RunOptions run_options(const RunFlags& run) {
   options.vocabulary = vocabulary_file(flags);
   options.cold_cache = flags.cold_cache;
   options.ranks = ranks_under(options.recipe);
-  check_context(options.model, options.T, options.positions);
-  check_recipe(options.recipe, model::preset(options.model));
-  check_data(options.recipe, options.data);
+  check_step(options);
   return options;
 }
 
-RunOptions step_options(const DoctorFlags& flags) {
-  const bool is_json =
-      flags.plan.front() == '{' || flags.plan.ends_with(".json") || flags.plan.find('/') != std::string::npos;
-  if (is_json && !flags.ladder.empty()) throw std::invalid_argument("--ladder: needs the name of a rung in --plan");
-  RunFlags run;
-  run.workload = flags.workload;
-  run.ladder = flags.ladder;
-  (is_json ? run.recipe : run.rung) = flags.plan;
+RunOptions planned_step(const std::string& plan, StepFlags step, int64_t memory) {
+  const bool is_json = plan.front() == '{' || plan.ends_with(".json") || plan.find('/') != std::string::npos;
+  if (is_json && !step.ladder.empty()) throw std::invalid_argument("--ladder: needs the name of a rung in --plan");
+  (is_json ? step.recipe : step.rung) = plan;
   const harness::Machine& here = harness::this_machine();
   harness::Machine another = here;
-  another.gpu = harness::Gpu{
-      .name = "another device", .compute_capability = assumed_compute_capability, .memory_bytes = flags.memory};
+  another.gpu =
+      harness::Gpu{.name = "another device", .compute_capability = assumed_compute_capability, .memory_bytes = memory};
   RunOptions options =
-      step_options(run, flags.memory > 0 ? another : here, {.recipe = "--plan", .rung = "--plan"}, OwnAre::as_listed);
-  check_context(options.model, options.T, options.positions);
-  check_recipe(options.recipe, model::preset(options.model), flags.memory > 0 || !here.gpu ? another : here);
+      step_options(step, memory > 0 ? another : here, {.recipe = "--plan", .rung = "--plan"}, OwnAre::as_listed);
+  check_step(options, memory > 0 || !here.gpu ? another : here);
   return options;
 }
 

@@ -1,5 +1,5 @@
-// Turns the command line's flags into the plan of a study or the options of a run: from the ladder, the machine and the
-// defaults. Refuses everything that would fail later.
+// Turns flags into the plan of a study or the options of a run. Uses the ladder, the machine and the defaults. Refuses
+// everything that would fail later.
 #pragma once
 
 #include "ablations/plan/plan.h"
@@ -11,23 +11,25 @@
 
 namespace ablations {
 
-// Each throws std::invalid_argument that names the flag or file, its value and what is allowed, and harness::Unfit for
-// a rung or a device that this machine does not have. check_workload checks the runs of a plan, once it is known which
-// of them will be made, and names the token file that they read.
-// The plan's and a rung's recipe have those of our own operations that are faster here (timed_here.h). A gate's and a
-// shard's have all, because its plan must be the same each time.
-enum class OwnAre { timed, as_listed };
-Plan make_plan(const AblateFlags& flags, OwnAre own = OwnAre::timed);
-RunOptions run_options(const RunFlags& flags);
-// The step that --plan asks about; its device need not be here, and no text is looked for. A GPU that is not here is
-// taken to have this compute capability.
-inline constexpr int assumed_compute_capability = 90;
-RunOptions step_options(const DoctorFlags& flags);
-// The run of a plan that the flags name.
-const PlannedRun& planned_run(const Plan& plan, const RunFlags& flags);
+// Each throws std::invalid_argument that names the flag or file, its value and what is allowed. Each throws
+// harness::Unfit for a rung or a device that this machine lacks.
 
-// Throws in the same way for everything that would make each of the plan's runs fail. Returns the token file that they
-// read, and makes it if the plan names none.
+// Recipes of `timed` have our own operations that are faster here (timed_here.h). Those `as_listed` have all of them;
+// a gate and a shard need the same plan each time.
+enum class OwnAre { timed, as_listed };
+Plan make_plan(const StudyFlags& flags, OwnAre own = OwnAre::timed);
+RunOptions run_options(const StepFlags& flags);
+
+// The step of a rung or a recipe, for `ladder doctor --plan`. Looks for no text. With `memory` above 0 the step is for
+// a GPU with so many bytes, which need not be here. It is taken to have this compute capability.
+inline constexpr int assumed_compute_capability = 90;
+RunOptions planned_step(const std::string& plan, StepFlags step, int64_t memory);
+
+// The run of a plan that the flags name.
+const PlannedRun& planned_run(const Plan& plan, const StepFlags& flags);
+
+// Throws for everything that would make each of the plan's runs fail. Returns the token file that they read, and makes
+// it if the plan names none.
 std::string check_workload(const Plan& plan);
 
 }  // namespace ablations

@@ -1,5 +1,5 @@
-// Which of the program's own operations pay on this machine (profile/own_operations.h). A process of its own times each
-// pair, under the host memory and the threads of a run, and leaves its memory when it ends.
+// Which of the program's own operations pay on this machine (profile/own_operations.h). A child process times each
+// pair, with a run's host memory and threads. Its memory is free again when it ends.
 #pragma once
 
 #include "ablations/profile/own_operations.h"
@@ -9,11 +9,11 @@
 
 namespace ablations {
 
-// At the size of the step: its batch is cut down to about a thousand tokens, after which rates no longer change. The
-// CPU is locked while they live. Asking throws harness::Unfit where it is in use and not `wait`, or a process failed.
+// Times are of the step's size, with a batch of about a thousand tokens. Larger batches have the same rates. The CPU is
+// locked while the object lives. Asking throws harness::Unfit if the CPU is in use and not `wait`, or a process failed.
 OwnOperations own_operations_here(const RunOptions& step, bool wait);
 
-// What that process does: tells the times on file descriptor 3. `without`: a recipe as JSON.
+// The child process's part. Writes the times to file descriptor 3. `without`: a recipe as JSON.
 void tell_times(const RunOptions& options, const std::string& without);
 
 }  // namespace ablations

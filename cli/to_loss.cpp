@@ -10,7 +10,7 @@
 #include "ablations/training/quality.h"
 #include "ablations/training/training_folder.h"
 #include "ablations/training/training_log.h"
-#include "cli/commands.h"
+#include "cli/command.h"
 #include "cli/defaults.h"
 #include "cli/draw.h"
 #include "cli/place.h"
@@ -48,7 +48,7 @@ using files::printable;
 
 namespace {
 
-// Those that the flags name; else all of the ladder's.
+// The rungs that the flags name, or all of the ladder's.
 std::vector<Rung> rungs_to_train(const ToLossFlags& flags, const Ladder& ladder) {
   std::vector<Rung> rungs = climb(ladder, harness::this_machine());
   if (!flags.rungs.empty()) {
@@ -121,10 +121,10 @@ TimeToLoss planned_study(const ToLossFlags& flags) {
   study.margin = flags.margin;
   study.seeds = flags.seeds;
   for (const Rung& rung : rungs_to_train(flags, ladder)) static_cast<Rung&>(study.rungs.emplace_back()) = rung;
-  study = judged(std::move(study));
+  study = with_verdicts(std::move(study));
   const Rung& reference = study.rungs[study.reference];
 
-  TrainFlags of_reference = flags.training;
+  TrainingFlags of_reference = flags.training;
   of_reference.workload = sized_as(ladder.workload, of_reference.workload);
   of_reference.recipe = model::to_json(reference.recipe).dump();
   of_reference.validations = 20;
@@ -146,8 +146,9 @@ std::set<model::Device> devices_trained_on(const TimeToLoss& study) {
   return devices;
 }
 
-// Throws harness::Unfit on another machine, or where this is another program: seconds could not be compared.
-TimeToLoss study_again(const fs::path& out) {
+// Reads the stored study. Throws harness::Unfit on another machine or for another program, because seconds would not
+// compare.
+TimeToLoss stored_study(const fs::path& out) {
   auto study = read_document<TimeToLoss>(out / to_loss_file);
   Environment here = environment_here();
   here.threads = study.training.settings.threads;
@@ -163,7 +164,7 @@ TimeToLoss study_again(const fs::path& out) {
   return study;
 }
 
-// Those that the study lacks, seed by seed; a seed's rungs are in the order of a plan's repeat.
+// The trainings that the study lacks, seed by seed. A seed's rungs are in the order of a plan's repeat.
 std::vector<PlannedRun> trainings_to_make(const TimeToLoss& study) {
   const std::vector<Rung> rungs(study.rungs.begin(), study.rungs.end());
   const uint64_t first = study.training.settings.seed;
@@ -176,7 +177,7 @@ std::vector<PlannedRun> trainings_to_make(const TimeToLoss& study) {
   return runs;
 }
 
-// What of the last step was not finite; empty: all was.
+// What was not finite in the last step. Empty if all was finite.
 std::string not_finite_in(const std::vector<TrainingStep>& steps, const TrainingSettings& settings) {
   if (steps.empty()) return "";
   const TrainingStep& last = steps.back();
@@ -202,7 +203,7 @@ SeedTraining result_of(const harness::ChildResult& child, const Training& traini
   return result;
 }
 
-// In a process of its own, because a recipe's memory policy stays with a process. None where it was interrupted.
+// Trains in a child process, because a recipe's memory policy stays with a process. None if it was interrupted.
 std::optional<SeedTraining> trained_by_child(const TimeToLoss& study, const PlannedRun& run, const fs::path& out) {
   const uint64_t seed = study.training.settings.seed + static_cast<uint64_t>(run.repeat);
   const Training training = training_for(study, study.rungs[run.rung], seed);
@@ -223,8 +224,8 @@ std::optional<SeedTraining> trained_by_child(const TimeToLoss& study, const Plan
   return result;
 }
 
-// Throws std::runtime_error where there is no room for it.
-void keep(const TimeToLoss& study, const fs::path& out) {
+// Writes to_loss.json. Throws std::runtime_error if the disk is full.
+void write_study(const TimeToLoss& study, const fs::path& out) {
   try {
     write_document(out / to_loss_file, study);
   } catch (const std::system_error& error) {
@@ -233,10 +234,10 @@ void keep(const TimeToLoss& study, const fs::path& out) {
   }
 }
 
-void say_what_is_trained(const TimeToLoss& study, const fs::path& out) {
+void print_trainings_begin(const TimeToLoss& study, const fs::path& out) {
   const TrainingSettings& settings = study.training.settings;
   fmt::print(stderr, "{}, {} parameters: {} into {}, each {} of {} tokens, a validation every {}\n", settings.model,
-             count(static_cast<double>(study.training.parameters)), number_of(study.planned(), "training"),
+             abbreviated(static_cast<double>(study.training.parameters)), number_of(study.planned(), "training"),
              printable(out.string()), number_of(settings.steps, "step"), settings.tokens_per_step(),
              number_of(settings.validation_every, "step"));
   for (const RungToLoss& rung : study.rungs) {
@@ -245,8 +246,8 @@ void say_what_is_trained(const TimeToLoss& study, const fs::path& out) {
   }
 }
 
-// Of the last one that was made.
-void say_what_came_of(const TimeToLoss& study) {
+// Prints the result of the last training.
+void print_last_training(const TimeToLoss& study) {
   const SeedTraining& made = study.trainings.back();
   const std::string end = !made.failure.empty()      ? "failed: " + made.failure
                           : !made.not_finite.empty() ? made.not_finite + " is not finite"
@@ -264,6 +265,23 @@ bool all_ended_well(const TimeToLoss& study) {
 
 }  // namespace
 
+void add_to_loss_flags(Command& command, ToLossFlags& flags) {
+  command.heading("Time to a loss");
+  CLI::Option* const to_loss = add_real(
+      command, "--to-loss", flags.loss,
+      "train each rung for --steps, --tokens or --epochs: seconds to this validation loss, and quality at the end",
+      "a number above 0", above_zero);
+  add_number(command, "--seeds", flags.seeds, "trainings of each rung, with seeds from --seed on (default 3)", 1, 100);
+  add_real(command, "--margin", flags.margin,
+           "nats by which a rung's loss at the end may be higher and still count as the same quality (default 0.02)",
+           "a number above 0", above_zero);
+  add_length_flags(command, flags.training);
+  add_learning_flags(command, flags.training);
+  add_validation_flags(command, flags.training, "a twentieth of all");
+  for (const char* flag : {"--seeds", "--margin"}) command.get_option(flag)->needs(to_loss);
+  for (const std::string& flag : training_flags) command.get_option(flag)->needs(to_loss);
+}
+
 bool holds_to_loss(const std::string& folder) { return fs::exists(fs::path(folder) / to_loss_file); }
 
 int to_loss(const ToLossFlags& flags) {
@@ -273,27 +291,27 @@ int to_loss(const ToLossFlags& flags) {
     check_can_make(out);
     check_holds_nothing(out, to_loss_file, "study");
   }
-  TimeToLoss study = resumes ? study_again(out) : planned_study(flags);
+  TimeToLoss study = resumes ? stored_study(out) : planned_study(flags);
   const Occupied devices = occupy(devices_trained_on(study), "ladder ablate", out, flags.wait);
   fs::create_directories(out);
   const harness::FolderLock lock(out);
   remove_unfinished_files(out, {to_loss_file});
   if (resumes) {
-    study = study_again(out);  // somebody else may have gone on with it meanwhile
+    study = stored_study(out);  // somebody else may have gone on with it meanwhile
   } else {
     check_holds_nothing(out, to_loss_file, "study");
-    keep(study, out);
+    write_study(study, out);
   }
-  if (!json) say_what_is_trained(study, out);
+  if (!json) print_trainings_begin(study, out);
   harness::catch_interrupts();
   for (const PlannedRun& run : trainings_to_make(study)) {
     std::optional<SeedTraining> made;
     if (!harness::interrupted()) made = trained_by_child(study, run, out);
     if (!made) break;
     study.trainings.push_back(*std::move(made));
-    study = with_said(judged(std::move(study)));
-    keep(study, out);
-    if (!json) say_what_came_of(study);
+    study = with_said(with_verdicts(std::move(study)));
+    write_study(study, out);
+    if (!json) print_last_training(study);
   }
   const bool stopped = std::ssize(study.trainings) < study.planned();
   if (stopped) {
@@ -301,7 +319,8 @@ int to_loss(const ToLossFlags& flags) {
                study.trainings.size(), study.planned(), printable(out.string()));
     return 130;
   }
-  const Drawn drawn = json ? Drawn{.exit_status = 0, .said = ""} : try_draw_to_loss(study, out);
+  const auto drawing = [&] { return draw_document(study, out, to_loss_file); };
+  const Drawn drawn = json ? Drawn{.exit_status = 0, .said = ""} : try_draw("the study was not drawn", drawing);
   fmt::print("{}", json ? files::ascii_text(json_of(study)) + "\n" : to_loss_table(study, standard_output()));
   if (!json) fmt::print("{}", drawn.said);
   std::fflush(stdout);

@@ -1,10 +1,10 @@
-// `ladder train`: begins or resumes a training. `ladder tokenize`: its text as a token file.
+// `ladder train`: begins or resumes a training.
 #include "ablations/run/reproduce.h"
 #include "ablations/techniques/operations.h"
 #include "ablations/training/training.h"
 #include "ablations/training/training_folder.h"
 #include "ablations/training/training_log.h"
-#include "cli/commands.h"
+#include "cli/command.h"
 #include "cli/defaults.h"
 #include "cli/place.h"
 #include "cli/prompt.h"
@@ -43,8 +43,15 @@ using files::printable;
 
 namespace {
 
-// The folder of a training at work, if it has one. Of several ranks only the first one writes.
-struct KeptTraining {
+struct TrainFlags : TrainingFlags {
+  std::string lr_sweep;  // "1e-5:1e-1:9": a training for each of these rates instead
+  std::string save;
+  int64_t log_every = 0;
+  bool is_child = false;  // of a runner, with which it ends
+};
+
+// The folder of a running training, if it has one. Of several ranks only the first one writes.
+struct TrainingFolder {
   fs::path folder;
   bool writes = true;
   std::optional<harness::FolderLock> lock;
@@ -54,15 +61,15 @@ struct KeptTraining {
 
   [[nodiscard]] int64_t first_step() const { return from ? from->step : 0; }
   [[nodiscard]] fs::path latest() const { return checkpoints->place_of(*checkpoints->latest()); }
-  [[nodiscard]] std::string what_is_left() const {
+  [[nodiscard]] std::string last_checkpoint_text() const {
     if (!writes) return fmt::format("--resume continues from the last checkpoint in {}", folder.string());
     if (!checkpoints || !checkpoints->latest()) return "no checkpoint was saved before";
     return fmt::format("the last good checkpoint is of step {}: {}", checkpoints->latest()->step, latest().string());
   }
 };
 
-// A new training. Its folder is made later, by keep(), when nothing can be refused any more.
-PreparedTraining begun(const TrainFlags& flags, const KeptTraining& kept) {
+// A new training. open_training_folder() makes its folder later, when nothing can be refused any more.
+PreparedTraining new_training(const TrainFlags& flags, const TrainingFolder& kept) {
   if (!kept.folder.empty() && kept.writes) {
     check_can_make(kept.folder);
     check_may_begin_training(kept.folder);
@@ -73,7 +80,7 @@ PreparedTraining begun(const TrainFlags& flags, const KeptTraining& kept) {
   return prepared;
 }
 
-PreparedTraining gone_on_with(const TrainFlags& flags, KeptTraining& kept) {
+PreparedTraining resumed_training(const TrainFlags& flags, TrainingFolder& kept) {
   const Training training = open_training(kept.folder);
   if (kept.writes) kept.lock.emplace(kept.folder);
   kept.checkpoints.emplace(kept.folder, training.keep,
@@ -89,8 +96,9 @@ PreparedTraining gone_on_with(const TrainFlags& flags, KeptTraining& kept) {
   return again;
 }
 
-// The steps before are read, or the folder is made.
-std::vector<TrainingStep> keep(const TrainFlags& flags, const Training& training, KeptTraining& kept) {
+// Reads the earlier steps, or makes the folder.
+std::vector<TrainingStep> open_training_folder(const TrainFlags& flags, const Training& training,
+                                               TrainingFolder& kept) {
   if (kept.folder.empty() || !kept.writes) return {};
   std::vector<TrainingStep> before;
   if (flags.resume) {
@@ -104,9 +112,9 @@ std::vector<TrainingStep> keep(const TrainFlags& flags, const Training& training
   return before;
 }
 
-// What an interrupt has left out after the last step before. Returns what is not finite.
+// Completes what an interrupt has left out after the last step. Returns what is not finite.
 std::string complete(model::Trainer& trainer, const PreparedTraining& prepared, const TrainingHooks& hooks,
-                     KeptTraining& kept, std::vector<TrainingStep>& before) {
+                     TrainingFolder& kept, std::vector<TrainingStep>& before) {
   if (!kept.from) return "";
   const bool is_logged = !before.empty() && before.back().step == kept.from->step;
   TrainingStep nobodys{.step = kept.from->step, .sample = ""};
@@ -117,22 +125,20 @@ std::string complete(model::Trainer& trainer, const PreparedTraining& prepared, 
   return fault;
 }
 
-void check_saves_over_nothing_read(const TrainFlags& flags) {
-  RunFlags run;
-  run.workload = flags.workload;
-  run.recipe = flags.recipe;
-  check_not_read("--save", flags.save, inputs_of(run));
+void check_save_is_no_input(const TrainFlags& flags) {
+  check_not_read("--save", flags.save, inputs_of(StepFlags{.workload = flags.workload, .recipe = flags.recipe}));
   check_not_read("--save", flags.save, {{"--weights", flags.weights}, {"--validation-data", flags.validation_data}});
 }
 
-void say_what_begins(const PreparedTraining& prepared, int64_t first_step, bool keeps_nothing) {
+void print_training_begin(const PreparedTraining& prepared, int64_t first_step, bool keeps_nothing) {
   const TrainingSettings& settings = prepared.training.settings;
   const auto tokens = static_cast<double>(settings.tokens_per_step());
   const double all = tokens * static_cast<double>(settings.steps);
   const double of_epoch = 100 * all / static_cast<double>(prepared.data.training.tokens.size());
   fmt::print(stderr, "recipe: {}\n", printable(prepared.training.recipe_from));
   fmt::print(stderr, "{}, {} parameters: {} x {} tokens{} = {} tokens ({} % of an epoch)\n", settings.model,
-             count(static_cast<double>(prepared.training.parameters)), number_of(settings.steps, "step"), plain(tokens),
+             abbreviated(static_cast<double>(prepared.training.parameters)), number_of(settings.steps, "step"),
+             plain(tokens),
              settings.accumulation == 1
                  ? ""
                  : fmt::format(" ({} micro-steps of {} x {})", settings.accumulation, settings.sequences(), settings.T),
@@ -196,7 +202,7 @@ class Writer {
   model::SampleOptions options_;
 };
 
-// What all ranks must have in common: what is trained, and after which steps the loop does more than a step.
+// What all ranks must have in common: the training, and the steps after which the loop does more.
 std::vector<std::string> work_of_ranks(const Training& training) {
   const Json document = json_of(training);
   std::vector<std::string> work;
@@ -245,8 +251,8 @@ class Reporter {
   Json losses_ = Json::array();
 };
 
-// The training's own files are there.
-void check_saves_beside(const fs::path& folder, const fs::path& save) {
+// Throws if --save names a file in the training's folder.
+void check_save_is_outside(const fs::path& folder, const fs::path& save) {
   if (folder.empty()) return;
   const fs::path within = fs::weakly_canonical(save).lexically_relative(fs::weakly_canonical(folder));
   if (within.empty() || *within.begin() == "..") return;
@@ -259,14 +265,14 @@ int status_of(const TrainingEnd& end) {
   return end.why == Why::finished ? 0 : end.why == Why::interrupted ? 130 : 1;
 }
 
-// What starts ranks kills all of them when one has ended badly. So at the end of a scope each waits for the others, and
-// rank 0 can save until then.
-class EndsWithOthers {
+// A launcher kills all ranks when one has ended badly. So each rank waits for the others at the end of this scope.
+// Until then rank 0 can save.
+class WaitForRanks {
  public:
-  explicit EndsWithOthers(model::Trainer& trainer) : trainer_(trainer) {}
-  EndsWithOthers(const EndsWithOthers&) = delete;
-  EndsWithOthers& operator=(const EndsWithOthers&) = delete;
-  ~EndsWithOthers() {
+  explicit WaitForRanks(model::Trainer& trainer) : trainer_(trainer) {}
+  WaitForRanks(const WaitForRanks&) = delete;
+  WaitForRanks& operator=(const WaitForRanks&) = delete;
+  ~WaitForRanks() {
     try {
       (void)trainer_.on_any_rank(false);
     } catch (const std::exception&) {  // nobody is needed any more
@@ -278,10 +284,10 @@ class EndsWithOthers {
 };
 
 // Throws std::runtime_error for a training that is not finite.
-void say_how_it_ended(const TrainFlags& flags, const Training& training, const TrainingEnd& end,
-                      const KeptTraining& kept) {
+void print_training_end(const TrainFlags& flags, const Training& training, const TrainingEnd& end,
+                        const TrainingFolder& kept) {
   if (end.why == TrainingEnd::Why::not_finite) {
-    const std::string left = flags.out.empty() ? "" : "; " + kept.what_is_left();
+    const std::string left = flags.out.empty() ? "" : "; " + kept.last_checkpoint_text();
     const std::string unsaved = flags.save.empty() ? "" : fmt::format("; {} is not written", flags.save);
     throw std::runtime_error(fmt::format(
         "{} is not finite: training stops{}{}; try a smaller --lr, more --warmup-steps, or a smaller --clip", end.what,
@@ -304,23 +310,17 @@ void say_how_it_ended(const TrainFlags& flags, const Training& training, const T
   }
 }
 
-}  // namespace
-
 int train(const TrainFlags& flags) {
+  if (!flags.lr_sweep.empty()) return lr_sweep(flags, flags.lr_sweep);
   if (flags.is_child) harness::die_with_parent();
   const model::Ranks ranks = model::ranks_of_environment();
-  KeptTraining kept{.folder = files::named_folder(flags.out),
-                    .writes = ranks.is_first(),
-                    .lock = {},
-                    .checkpoints = {},
-                    .from = {},
-                    .log = {}};
+  TrainingFolder kept{.folder = files::named_folder(flags.out), .writes = ranks.is_first()};
   if (!flags.save.empty() && kept.writes) {
-    check_saves_beside(kept.folder, flags.save);
+    check_save_is_outside(kept.folder, flags.save);
     check_can_write("--save", flags.save);
-    check_saves_over_nothing_read(flags);
+    check_save_is_no_input(flags);
   }
-  const PreparedTraining prepared = flags.resume ? gone_on_with(flags, kept) : begun(flags, kept);
+  const PreparedTraining prepared = flags.resume ? resumed_training(flags, kept) : new_training(flags, kept);
   const Training& training = prepared.training;
   const TrainingSettings& settings = training.settings;
   if (!flags.save.empty()) check_not_read("--save", flags.save, inputs_of(training.files));
@@ -338,7 +338,7 @@ int train(const TrainFlags& flags) {
     if (flags.resume) check_first_weights(training);
     load_first_weights(trainer, training);
   }
-  std::vector<TrainingStep> before = keep(flags, training, kept);
+  std::vector<TrainingStep> before = open_training_folder(flags, training, kept);
 
   TrainingHooks hooks;
   if (writer) hooks.sample = [&] { return writer->text_by(trainer); };
@@ -365,7 +365,8 @@ int train(const TrainFlags& flags) {
   }
   hooks.interrupted = harness::interrupted;
   if (kept.writes) std::ranges::for_each(prepared.notes, say_note);
-  if (!flags.json && kept.writes) say_what_begins(prepared, kept.first_step(), flags.out.empty() && flags.save.empty());
+  if (!flags.json && kept.writes)
+    print_training_begin(prepared, kept.first_step(), flags.out.empty() && flags.save.empty());
   if (flags.resume && kept.writes) note_other_program(training);
   // A step that has begun is finished, and what was learned is saved.
   harness::catch_interrupts();
@@ -377,37 +378,114 @@ int train(const TrainFlags& flags) {
   try {
     if (end.what.empty()) end = carry_on(trainer, training, prepared.data, hooks);
   } catch (const std::system_error& error) {  // a full disk
-    throw std::runtime_error(fmt::format("{}: training stops; {}", error.what(), kept.what_is_left()));
+    throw std::runtime_error(fmt::format("{}: training stops; {}", error.what(), kept.last_checkpoint_text()));
   } catch (const model::LostRank& error) {
-    const std::string left = flags.out.empty() ? "" : "; " + kept.what_is_left();
+    const std::string left = flags.out.empty() ? "" : "; " + kept.last_checkpoint_text();
     throw std::runtime_error(fmt::format("{}: training stops{}", error.what(), left));
   }
-  const EndsWithOthers waits(trainer);
+  const WaitForRanks waits(trainer);
   if (!kept.writes) return status_of(end);
   harness::drop_lost_readers();
   reporter.end();
-  say_how_it_ended(flags, training, end, kept);
+  print_training_end(flags, training, end, kept);
   if (!flags.save.empty()) save_last_weights(trainer, flags.save);
   return status_of(end);
 }
 
-int tokenize(const TokenizeFlags& flags) {
-  check_can_write("--out", flags.out);
-  const std::filesystem::path vocabulary =
-      flags.vocabulary.empty() ? files::default_vocabulary() : std::filesystem::path(flags.vocabulary);
-  check_not_read("--out", flags.out, {{"--data", flags.data}, {"--vocab", vocabulary}});
-  const model::Marks marks = marks_of(flags.end_of_text);
-  const auto stream =
-      model::tokens_of_text(flags.data, vocabulary, files::cache_folder() / "tokens", model::Keep::in_memory, marks);
-  model::write_tokens(flags.out, stream.tokens);
-  say_note(note_of_marks(flags.data, model::marks_in_file(flags.data), marks));
-  const auto text = static_cast<double>(std::filesystem::file_size(flags.data));
-  const auto tokens = static_cast<double>(stream.tokens.size() * sizeof(uint16_t));
-  fmt::print(files::is_standard_output(flags.out) ? stderr : stdout, "{}: {} token{} in {}, from {} of text{}\n",
-             files::printable(flags.out), stream.tokens.size(), stream.tokens.size() == 1 ? "" : "s",
-             number_of(static_cast<int64_t>(tokens), "byte"), number_of(static_cast<int64_t>(text), "byte"),
-             text > 0 ? fmt::format(" ({:.2f} of its size)", tokens / text) : "");
-  return 0;
+const Words train_words{
+    .group = "Train",
+    .name = "train",
+    .summary = "train GPT-2, with checkpoints to resume from",
+    .about =
+        "Trains with the trainer that the ladders measure. The last part of the text is not trained on: its loss is "
+        "the validation loss. Without --recipe it takes the fastest rung that this machine has shown for the model "
+        "in the folder studies; else this machine's ladder with all of its rungs.\n"
+        "With --out it leaves a folder: the settings (training.json), a line for each step (log.jsonl, and the same "
+        "as metrics.csv), and checkpoints, which are there whole or not at all. The last ones stay, and the one "
+        "with the lowest validation loss; the links latest and best lead to them. Hugging Face's "
+        "GPT2LMHeadModel.from_pretrained() reads a checkpoint as it is.\n"
+        "After Ctrl-C, SIGTERM, SIGHUP, SIGUSR1 or SIGUSR2 the step is finished and saved, and the exit status is "
+        "130; so it is once nobody reads the output. --resume continues from the last checkpoint; on a CPU with "
+        "--threads 1 the losses are the same to the bit as without a stop. A loss that is not "
+        "finite ends the training with exit status 1, and nothing is saved of it. `ladder report` draws a "
+        "training.\n"
+        "With --lr-sweep it trains once for each learning rate, with the same weights at first and the same text, "
+        "and tells which rates are too low, good and too high. In --out it leaves lr_sweep.json, a page and charts. "
+        "--warmup-steps 0 and --clip 0 show the same without warm-up and without clipping. The exit status is 1 if "
+        "every rate diverged.",
+    .examples = {{"ladder train --model tiny -T 64 --steps 200 --out training",
+                  "Two hundred steps of the two-layer model."},
+                 {"ladder train --resume --out training", "Goes on from the last checkpoint."},
+                 {"ladder train -T 256 --batch-tokens 524288 --epochs 1 --data book.txt --out run",
+                  "GPT-2's batch of half a million tokens, in many micro-steps."},
+                 {"ladder train --model tiny -T 64 --steps 20 --save weights.safetensors",
+                  "Only the weights at the end."},
+                 {"ladder train --weights weights.safetensors -T 64 --steps 20",
+                  "Starts from those weights; optimizer, schedule and text start from the beginning."},
+                 {"ladder train --model tiny -T 64 --steps 60 --lr-sweep 1e-5:1e-1:9 --out sweep",
+                  "Nine short trainings: which learning rates are good for this model, batch and text."}},
+    .common = {"--steps", "--epochs", "--data", "--model", "--batch", "--context", "--lr", "--recipe", "--weights",
+               "--out", "--resume", "--save"},
+    .stray = "--data"};
+
+}  // namespace
+
+void add_train(CommandLine& line) {
+  Command& command = line.add(train_words);
+  TrainFlags& flags = command.runs(train);
+  add_workload_flags(command, flags.workload, "gpt2-124m", "1 x 256 tokens");
+  for (const char* flag : {"--steps", "--warmup"}) command.remove_option(command.get_option(flag));  // of timed runs
+  add_number(command, "--batch-tokens", flags.batch_tokens,
+             "tokens of a step, in place of --accumulation: as many micro-steps as it takes", 1, int64_t{1} << 36);
+  command.exclude("--batch-tokens", {"--accumulation"});
+  add_deterministic_flag(command, flags.workload);
+  add_end_of_text_flag(command, flags.workload.end_of_text);
+  command.heading("How long to train (one of these)");
+  add_number(command, "--steps", flags.workload.steps, "updates of the weights", 1, most_training_steps);
+  add_length_flags(command, flags);
+  command.heading("How to train");
+  add_text(command, "--recipe", flags.recipe, "JSON file, or JSON: '{\"autocast\": \"bf16\"}' (default: see above)",
+           "FILE|JSON");
+  add_text(command, "--weights", flags.weights,
+           "start from these weights (safetensors, GPT-2's names), those in a folder, or a training's best", "PATH");
+  add_learning_flags(command, flags);
+  add_text(command, "--lr-sweep", flags.lr_sweep,
+           "in place of one training, a short one for each of COUNT learning rates, from MIN to MAX in equal ratios: "
+           "which are too low, good and too high, and why",
+           "MIN:MAX:COUNT");
+  command.heading("Validation");
+  add_validation_flags(command, flags, "a tenth of all", "; every checkpoint has one, too");
+  command.heading("Samples while it trains");
+  CLI::Option* const samples =
+      add_number(command, "--sample-every", flags.sample_every,
+                 "steps between two texts that the model writes; it also writes one after the first and the last step "
+                 "(default: it writes none)",
+                 1, most_training_steps);
+  command.add_option("--sample-prompt", flags.sample_prompt, "UTF-8 text that it continues (default: nothing)")
+      ->type_name("TEXT")
+      ->needs(samples);
+  add_number(command, "--sample-tokens", flags.sample_tokens, "the most tokens of a text (default 100)", 1, 100000)
+      ->needs(samples);
+  command.heading("Where the results go");
+  CLI::Option* const out =
+      add_output(command, "--out", flags.out, "folder of the training: log and checkpoints", "FOLDER");
+  add_number(command, "--save-every", flags.save_every, "steps between two checkpoints (default: a tenth of all)", 1,
+             most_training_steps)
+      ->needs(out);
+  add_number(command, "--keep", flags.keep,
+             "how many of the last checkpoints stay (default 2); the best one stays besides", 1, most_training_steps)
+      ->needs(out);
+  command.add_flag("--resume", flags.resume, "resume the training in --out, from its last checkpoint");
+  add_number(command, "--log-every", flags.log_every,
+             "steps between two lines (default: 1, on a GPU 10); log.jsonl has every step", 1, most_training_steps);
+  add_output(command, "--save", flags.save, "also write the weights here, at the end or when interrupted", "FILE");
+  command.add_flag("--json", flags.json, "print only the losses, as JSON; of --lr-sweep all of lr_sweep.json");
+  command.add_flag("--end-with-parent", flags.is_child)->group("");
+  command.exclude("--lr-sweep", {"--lr", "--validation-every", "--validation-batches", "--sample-every", "--save-every",
+                                 "--keep", "--resume", "--log-every", "--save"});
+  command.callback([&command] {
+    check_resume(command, {"--data", "--vocab", "--validation-data", "--log-every", "--save", "--json"}, "training");
+  });
 }
 
 }  // namespace ablations

@@ -36,15 +36,13 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int64_t most_training_steps = 1000000;  // as the schema of a training has it
-
 int64_t divided_up(int64_t value, int64_t by) { return value / by + (value % by == 0 ? 0 : 1); }
 
 struct ChosenRecipe {
   std::string json, from;
 };
 
-// Of the studies below the current folder; a recipe is passed over that cannot be trained with here.
+// The fastest rung in the studies below the current folder. Passes over recipes that cannot train here.
 FastestShown shown_here(const WorkloadFlags& flags) {
   const harness::Machine& machine = harness::this_machine();
   Environment here = environment_here();
@@ -58,8 +56,8 @@ FastestShown shown_here(const WorkloadFlags& flags) {
   return fastest_shown(default_studies(), flags.model.empty() ? RunOptions{}.model : flags.model, here, fits);
 }
 
-// The flag's; else the fastest rung that this machine has shown; else its ladder with all rungs that it can have.
-ChosenRecipe chosen_recipe(const TrainFlags& flags) {
+// The flag's recipe, or the fastest rung's that this machine has shown, or its ladder's last rung's.
+ChosenRecipe chosen_recipe(const TrainingFlags& flags) {
   if (!flags.recipe.empty()) return {flags.recipe, "--recipe"};
   const bool is_shared = model::ranks_of_environment().size > 1;
   const auto [shown, passed_over] = is_shared ? FastestShown{} : shown_here(flags.workload);  // studies have one rank
@@ -85,18 +83,16 @@ ChosenRecipe chosen_recipe(const TrainFlags& flags) {
 
 // A run of the same work: run_options() checks model, sizes, recipe and device.
 RunOptions run_like(const WorkloadFlags& workload, const std::string& recipe) {
-  RunFlags run;
-  run.workload = workload;
-  run.workload.steps = 0;  // may be more than a run can have
-  run.recipe = recipe;
-  RunOptions options = run_options(run);
+  StepFlags step{.workload = workload, .recipe = recipe};
+  step.workload.steps = 0;  // may be more than a run can have
+  RunOptions options = run_options(step);
   options.marks = marks_of(workload.end_of_text);
   const std::string obstacle = training_obstacle(options.recipe);
   if (!obstacle.empty()) throw std::invalid_argument("recipe: " + obstacle);
   return options;
 }
 
-WorkloadFlags workload_again(const TrainFlags& flags, const Training& training) {
+WorkloadFlags workload_again(const TrainingFlags& flags, const Training& training) {
   const TrainingSettings& settings = training.settings;
   WorkloadFlags workload;
   workload.model = settings.model;
@@ -124,7 +120,7 @@ Workload::Data data_of(const model::TokenStream& tokens) {
 }
 
 // --batch-tokens in micro-steps.
-int64_t accumulation_of(const TrainFlags& flags, const RunOptions& options, int64_t sequences) {
+int64_t accumulation_of(const TrainingFlags& flags, const RunOptions& options, int64_t sequences) {
   if (flags.batch_tokens == 0) return options.accumulation;
   const int64_t micro_step = sequences * options.T, rest = flags.batch_tokens % micro_step;
   constexpr int64_t most_micro_steps = 65536;
@@ -139,8 +135,8 @@ int64_t accumulation_of(const TrainFlags& flags, const RunOptions& options, int6
       micro_step, flags.batch_tokens, below == 0 ? std::to_string(above) : fmt::format("{} or {}", below, above)));
 }
 
-// From --steps, --tokens or --epochs. windows: of B x T tokens, which are an epoch.
-int64_t steps_of(const TrainFlags& flags, const TrainingSettings& settings, int64_t windows) {
+// The number of steps, from --steps, --tokens or --epochs. An epoch has `windows` of B x T tokens.
+int64_t steps_of(const TrainingFlags& flags, const TrainingSettings& settings, int64_t windows) {
   const int64_t given = std::ranges::count_if(std::array{flags.workload.steps, flags.tokens, flags.epochs},
                                               [](int64_t value) { return value > 0; });
   if (given != 1) {
@@ -159,9 +155,9 @@ int64_t steps_of(const TrainFlags& flags, const TrainingSettings& settings, int6
 }
 
 // The part of the text, or the text of its own, of the validation loss.
-TrainingData data_for(const TrainFlags& flags, const RunOptions& options, TrainingSettings& settings) {
+TrainingData data_for(const TrainingFlags& flags, const RunOptions& options, TrainingSettings& settings) {
   model::TokenStream text = tokens_of(options);
-  // Before a part is taken away from it.
+  // Checks the text before its validation part is removed.
   (void)model::BatchLoader(text, settings.sequences(), settings.T, settings.seed);
   settings.data = data_of(text);
   if (!flags.validation_data.empty()) {
@@ -182,7 +178,7 @@ void check_same_text(const model::TokenStream& tokens, const Workload::Data& rec
 }
 
 // What the weights to begin with are of. Flags that are not given follow it.
-std::optional<model::StoredConfig> follow_weights(TrainFlags& flags) {
+std::optional<model::StoredConfig> follow_weights(TrainingFlags& flags) {
   if (flags.weights.empty()) return std::nullopt;
   const fs::path file = model::weights_file(flags.weights);
   const model::StoredConfig stored = model::config_of_weights(file, flags.workload.model);
@@ -224,8 +220,8 @@ int64_t PreparedTraining::position_after(int64_t steps) const {
   return loader.position();
 }
 
-PreparedTraining prepared_training(const TrainFlags& given) {
-  TrainFlags flags = given;
+PreparedTraining prepared_training(const TrainingFlags& given) {
+  TrainingFlags flags = given;
   const std::optional<model::StoredConfig> stored = follow_weights(flags);
   const ChosenRecipe recipe = chosen_recipe(flags);
   const RunOptions options = run_like(flags.workload, recipe.json);
@@ -288,7 +284,7 @@ PreparedTraining prepared_training(const TrainFlags& given) {
   return {std::move(training), options, std::move(data), std::move(notes)};
 }
 
-PreparedTraining prepared_again(const TrainFlags& flags, const Training& training) {
+PreparedTraining prepared_again(const TrainingFlags& flags, const Training& training) {
   const TrainingSettings& settings = training.settings;
   const RunOptions options = run_like(workload_again(flags, training), model::to_json(settings.recipe).dump());
   if (options.ranks != settings.ranks) {
@@ -316,7 +312,7 @@ std::string training_obstacle(const model::Recipe& recipe) {
       model::name_of(recipe.batches));
 }
 
-TrainingSchedule schedule_of(const TrainFlags& flags, int64_t steps) {
+TrainingSchedule schedule_of(const TrainingFlags& flags, int64_t steps) {
   TrainingSchedule schedule;
   if (flags.lr >= 0) schedule.peak = flags.lr;
   schedule.floor = flags.min_lr >= 0 ? flags.min_lr : schedule.peak / 10;

@@ -1,5 +1,5 @@
-// Turns the flags of `ladder train`, or a training that was begun with them, into all that the training is made of.
-// Refuses everything that would fail later.
+// Turns the flags of a training, or a stored training, into everything that it needs. Refuses everything that would
+// fail later.
 #pragma once
 
 #include "ablations/run/options.h"
@@ -24,19 +24,19 @@ struct PreparedTraining {
   [[nodiscard]] int64_t position_after(int64_t steps) const;
 };
 
-// Each throws std::invalid_argument that names the flag or the file, its value and what is allowed, harness::Unfit for
-// a device that this machine does not have. training.environment is left empty. The second is for --resume: flags may
-// only say where the texts are, which must be the same.
-PreparedTraining prepared_training(const TrainFlags& flags);
-PreparedTraining prepared_again(const TrainFlags& flags, const Training& training);
+// Each throws std::invalid_argument that names the flag or the file, its value and what is allowed. Each throws
+// harness::Unfit for a device that this machine lacks. training.environment stays empty. prepared_again() is for
+// --resume. Its flags only say where the texts are, which must be the same.
+PreparedTraining prepared_training(const TrainingFlags& flags);
+PreparedTraining prepared_again(const TrainingFlags& flags, const Training& training);
 
 // Why the recipe cannot be trained with; empty: it can.
 std::string training_obstacle(const model::Recipe& recipe);
 
-// The learning rates that the flags ask for, of a training of so many steps. Throws as above.
-TrainingSchedule schedule_of(const TrainFlags& flags, int64_t steps);
+// The learning rates of a training of so many steps, from the flags. Throws as above.
+TrainingSchedule schedule_of(const TrainingFlags& flags, int64_t steps);
 
-// Throws std::invalid_argument where the weights that the training begins with, if it names any, are others by now.
+// Throws std::invalid_argument if the training's first weights have changed since it began.
 void check_first_weights(const Training& training);
 // Puts them into a new trainer. Throws std::invalid_argument where they are not finite.
 void load_first_weights(model::Trainer& trainer, const Training& training);

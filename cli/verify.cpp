@@ -1,8 +1,8 @@
-// `ladder verify`: whether a study follows from its records, its files are what they were, and its tables say the same.
+// `ladder verify`: checks that a study follows from its records, and that files and tables are unchanged.
 #include "study/archive/verify.h"
 
 #include "ablations/run/study_folder.h"
-#include "cli/commands.h"
+#include "cli/command.h"
 #include "files/printable.h"
 #include "plots/verify_exports.h"
 #include "study/archive/study_place.h"
@@ -16,6 +16,13 @@ namespace ablations {
 
 using files::Json;
 using files::printable;
+
+namespace {
+
+struct VerifyFlags {
+  std::string study;
+  bool json = false;
+};
 
 int verify(const VerifyFlags& flags) {
   const StudyPlace place(flags.study);
@@ -63,6 +70,28 @@ int verify(const VerifyFlags& flags) {
                number_of(static_cast<int64_t>(seen.values), "value"), seen.files, seen.files == 1 ? "" : "es");
   }
   return 0;
+}
+
+}  // namespace
+
+void add_verify(CommandLine& line) {
+  Command& command = line.add(
+      {.group = "Report",
+       .name = "verify",
+       .summary = "compute a study again from its records, and every hash",
+       .about =
+           "Checks that a study follows from its records. Computes again every number and text of study.json, the "
+           "summary, sizes and proofs of each record, and the SHA-256 of each file. Names what differs, with both "
+           "values. If nothing differs, it also makes report.json and the tables beside the study again and compares "
+           "them. --json names the files that are not covered, such as pages, pictures and logs. Writes nothing. The "
+           "exit status is 1 if something differs.",
+       .examples = {{"ladder verify study", "Names each file and field that is not what it should be."}}});
+  VerifyFlags& flags = command.runs(verify);
+  command.heading("Arguments");
+  add_text(command, "study", flags.study, "a study's folder, or NAME.study.json with NAME.records.jsonl", "PATH")
+      ->required();
+  command.heading("What to print");
+  command.add_flag("--json", flags.json, "print the findings as JSON");
 }
 
 }  // namespace ablations

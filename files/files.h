@@ -58,8 +58,8 @@ class MappedFile {
 // Where a link leads, even if nothing is there yet; any other path unchanged.
 [[nodiscard]] std::filesystem::path followed(std::filesystem::path path);
 
-// What a symbolic link means to a writer. Somebody else may have prepared a folder of results, so nothing in it may
-// lead to another file of the user.
+// What a symbolic link means to a writer. Somebody else may have prepared a folder of results. A link in it must not
+// lead to the user's other files.
 enum class Links {
   replaced,  // a link at the file's place is replaced, one in place of its folder refused (std::invalid_argument)
   followed,  // the file that the link leads to is written: for a path that the user has named
@@ -94,8 +94,8 @@ std::filesystem::path make_folder_in(const std::filesystem::path& folder, const 
 // Throws std::system_error.
 void write_standard_output(std::string_view bytes);
 
-// A file that is at `path` complete or not at all: written beside it under another name, then fsync and rename. Does
-// not replace a device, a pipe or a folder. Everything here throws std::system_error naming the file.
+// A file that appears at `path` complete or not at all. It is written beside it under another name, then fsync and
+// rename. Does not replace a device, a pipe or a folder. Everything here throws std::system_error naming the file.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::filesystem::path& path, Links links = Links::replaced);
@@ -113,8 +113,9 @@ class AtomicFile {
   int descriptor_ = -1;
 };
 
-// A folder that is at `path` complete or not at all: filled beside it under another name, then fsync and rename. Its
-// files are written as AtomicFile does, which has them on the disk before. Everything here throws std::system_error.
+// A folder that appears at `path` complete or not at all. It is filled beside it under another name, then fsync and
+// rename. Its files are written as AtomicFile does, which has them on the disk before. Everything here throws
+// std::system_error.
 class AtomicFolder {
  public:
   // Nothing may be at `path` yet.
@@ -184,7 +185,7 @@ class TemporaryFolder {
 // Writes a file whole or not at all, as AtomicFile does.
 void write_file(const std::filesystem::path& path, std::string_view content, Links links = Links::replaced);
 
-// `text` in double quotes for an error message of one line: at most 60 bytes, all but printable ASCII as \xNN.
+// `text` in double quotes for a message of one line. At most 60 bytes; all but printable ASCII is shown as \xNN.
 [[nodiscard]] std::string in_quotes(std::string_view text);
 
 }  // namespace files

@@ -19,8 +19,8 @@ std::string_view letters_of(std::string_view name) {
   return name.substr(std::min(name.find_first_not_of('-'), name.size()));
 }
 
-// "reps" of "repeats", "batch-size" of "batch": the first three letters are the same, and the other letters of the
-// shorter name are in the longer one, in this order.
+// "reps" of "repeats", "batch-size" of "batch". The first three letters are the same. The longer name has the shorter
+// one's other letters in order.
 bool is_short_for(std::string_view a, std::string_view b) {
   if (a.size() > b.size()) std::swap(a, b);
   if (a.size() < 3 || a.substr(0, 3) != b.substr(0, 3)) return false;

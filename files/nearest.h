@@ -6,9 +6,9 @@
 
 namespace files {
 
-// Those of `names` that are spelled most like `name`, ignoring case: at most five, the nearest first, without distant
-// ones (Levenshtein's distance). An abbreviation counts as near: "--reps" is near "--repeats", and "--batch-size" is
-// near "--batch".
+// At most five of `names` that are spelled like `name`, the nearest first (Levenshtein's distance). Case is ignored;
+// distant names are left out. An abbreviation counts as near: "--reps" is near "--repeats", and "--batch-size" is near
+// "--batch".
 [[nodiscard]] std::vector<std::string> nearest(const std::string& name, const std::vector<std::string>& names);
 
 // "WHAT; did you mean NAME?", or `what` alone where no name is near.

@@ -1,6 +1,6 @@
-// Text of strangers on a terminal: a name, a reason or a message stays text and stays on its line, whatever it holds.
-// Escape sequences are not the only danger: a C1 control is an escape sequence in one character, and a right-to-left
-// mark reverses the rest of the line.
+// Text of strangers on a terminal. Whatever a name or message holds, it stays text and stays on its line. Escape
+// sequences are one danger. A C1 control is one in a single character, and a right-to-left mark reverses the rest of
+// the line.
 #pragma once
 
 #include <cstddef>
@@ -9,12 +9,12 @@
 
 namespace files {
 
-// `text` in one line of valid UTF-8. Line ends and tabs become blanks. What a terminal would act on instead of showing
-// it is spelled out: control characters and bytes that are not UTF-8 as \xNN; marks of direction, characters of no
-// width and tags as \u{NNNN}. In a job on GitHub "::" and "##[" are parted, which its runner would obey.
+// `text` in one line of valid UTF-8. Line ends and tabs become blanks. Spells out what a terminal would act on. Control
+// characters and bytes that are not UTF-8 become \xNN. Marks of direction, characters of no width and tags become
+// \u{NNNN}. In a job on GitHub "::" and "##[" are parted, which its runner would obey.
 [[nodiscard]] std::string printable(std::string_view text);
 
-// The same of a text that keeps its line ends and tabs, and comes in pieces that may end within a character.
+// The same for a text that keeps its line ends and tabs. It comes in pieces that may end within a character.
 class PrintableLines {
  public:
   // What the text has more to show with this piece. A character that is not complete yet waits for the next piece.

@@ -5,8 +5,8 @@
 
 namespace files {
 
-// The folder that holds ladders/, results/schemas/ and plots/: $LADDER_HOME, else the program's own folder (an unpacked
-// bundle), else the source tree it was built from. Throws std::invalid_argument when none of them does.
+// The folder that holds ladders/, results/schemas/ and plots/. It is $LADDER_HOME, else the program's own folder (an
+// unpacked bundle), else the source tree. Throws std::invalid_argument when none of them does.
 std::filesystem::path resource_root();
 
 // $XDG_CACHE_HOME/gpt2-ladder or ~/.cache/gpt2-ladder; not created here. Throws std::invalid_argument where no home

@@ -1,6 +1,5 @@
-// SHA-256 (FIPS 180-4) of bytes that arrive in pieces: of token streams, cache keys, recipes, plans, and the files of a
-// study. Written here because 80 lines are cheaper than a dependency on a cryptography library. It finds edits; it is
-// not a signature.
+// SHA-256 (FIPS 180-4) of bytes that arrive in pieces. Written here because 80 lines are cheaper than a dependency on a
+// cryptography library. It finds edits; it is not a signature.
 #pragma once
 
 #include <array>

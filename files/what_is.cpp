@@ -63,8 +63,8 @@ std::string first_bytes_of(const std::filesystem::path& path) {
   return bytes;
 }
 
-// Whether these may be token ids of GPT-2 without a header: every pair of bytes is one, and many bytes are none of a
-// text's.
+// Whether these may be token ids of GPT-2 without a header. Every pair of bytes is an id, and many bytes cannot be
+// text.
 bool may_be_tokens(std::string_view bytes) {
   size_t foreign = 0;
   for (size_t i = 0; i + 1 < bytes.size(); i += 2) {

@@ -20,8 +20,8 @@ struct Known {
 // Whether a file begins as llm.c's token files do, or says so by its name (.bin).
 [[nodiscard]] bool is_token_file(const std::filesystem::path& path);
 
-// Throws std::invalid_argument, with the remedy, for a file that is known to be something else than what is wanted, and
-// for one that cannot be read.
+// Throws std::invalid_argument, with the remedy, if the file is known to be something other than wanted. Throws it,
+// too, if the file cannot be read.
 void refuse_other(const std::filesystem::path& path, std::string_view wanted);
 
 }  // namespace files

@@ -106,7 +106,7 @@ void add_batches(Row& row, const std::optional<RungBatches>& batches) {
   row.emplace_back("data_cached_after", or_null(known.cached_after));
 }
 
-// Of a study and a rung that are none it tells the columns' names.
+// The cells of a rung by their columns' names. An empty study and rung give the names alone.
 Row rung_row(const std::string& source, const Study& study, const StudyRung& rung, bool with_batches) {
   Row row{{"study", source},
           {"index", rung.index},

@@ -166,7 +166,7 @@ std::string sweep_headline(const Study& study) {
     if (best == nullptr || rung.tokens_per_s->median > best->tokens_per_s->median) best = &rung;
   }
   return best == nullptr ? "No rung has a number"
-                         : fmt::format("Up to {} tokens/s, at {}({})", count(best->tokens_per_s->median),
+                         : fmt::format("Up to {} tokens/s, at {}({})", abbreviated(best->tokens_per_s->median),
                                        swept_words(study, *best), shortened(best->title, 40));
 }
 
@@ -219,7 +219,7 @@ std::string figures_line(const Study& study) {
   std::vector<std::string> parts{
       both([](const StudyRung& rung) { return rung.ms_per_step ? digits3(rung.ms_per_step->median) : ""; }) +
       " ms per step"};
-  if (last->tokens_per_s) parts.push_back(count(last->tokens_per_s->median) + " tokens/s");
+  if (last->tokens_per_s) parts.push_back(abbreviated(last->tokens_per_s->median) + " tokens/s");
   if (mfu_of(*last)) {
     parts.push_back("MFU " + both([](const StudyRung& rung) { return mfu_of(rung) ? percent(*mfu_of(rung)) : ""; }));
   }

@@ -168,7 +168,7 @@ double slowest_ms(const Study& study) {
 }
 
 // Whether ratios are against this rung, which took the place of the planned reference.
-bool took_its_place(const Study& study, const StudyRung& rung) {
+bool replaces_reference(const Study& study, const StudyRung& rung) {
   return study.headline && study.headline->planned && study.headline->first == rung.index;
 }
 
@@ -226,9 +226,9 @@ std::string rung_rows(const Study& study, const Look& look) {
     const Style style = step && step->is_slower() ? Style::caution : Style::plain;
     text += row(title, mark(rung), milliseconds(ms), look.painted(style, look.bar(ms / slowest, layout.bar)),
                 look.painted(style, fmt::format("{:>{}}", marked_ratio(step), step_width)),
-                layout.so_far.empty()         ? ""
-                : took_its_place(study, rung) ? fmt::format("{:>{}}", "reference", ratio_width)
-                                              : with_interval(look, bare_ratio(so_far), so_far, ratio_width, below),
+                layout.so_far.empty()             ? ""
+                : replaces_reference(study, rung) ? fmt::format("{:>{}}", "reference", ratio_width)
+                                                  : with_interval(look, bare_ratio(so_far), so_far, ratio_width, below),
                 rate(rung.tokens_per_s->median), gibibytes(rung.peak_memory_bytes));
     text += below;
     if (!rung.is_measured()) text += status_line(look, "", layout.label, rung);

@@ -137,8 +137,8 @@ std::vector<std::string> lines_on(const Training& training, const Steps& steps) 
   if (const auto best = best_validated(steps)) {
     losses += fmt::format(" \u00b7 lowest validation loss {:.2f}, after step {}", *best->validation_loss, best->step);
   }
-  std::string speed = fmt::format("{} tokens/s{} \u00b7 {} tokens in {}", count(median_rate(steps)),
-                                  mfu ? ", MFU " + percent(*mfu) : "", count(static_cast<double>(last.tokens)),
+  std::string speed = fmt::format("{} tokens/s{} \u00b7 {} tokens in {}", abbreviated(median_rate(steps)),
+                                  mfu ? ", MFU " + percent(*mfu) : "", abbreviated(static_cast<double>(last.tokens)),
                                   clock_time(seconds_of(steps)));
   if (training.settings.clip) {
     const auto clipped =

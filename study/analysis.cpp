@@ -202,8 +202,7 @@ std::optional<size_t> number_rungs(const Plan& plan, const Measured& measured, s
   return last;
 }
 
-// The lowest and the highest median of a rung's runs: a run that is throttled evenly shows in no run by itself. 0 where
-// nobody watched.
+// The lowest and the highest median of a rung's runs. Even throttling shows only between runs. 0 where nobody watched.
 std::pair<double, double> sm_clocks(const RunsByRepeat& runs) {
   std::pair<double, double> range{0, 0};
   for (const auto& [repeat, run] : runs) {

@@ -10,18 +10,18 @@
 
 namespace ablations {
 
-// Of an earlier study of the same folder, for one that has no record yet.
+// What an earlier study of the same folder says, for a folder without records.
 struct Earlier {
   std::string created;
   Environment environment;
 };
 
-// Reads the records that are there and computes the study. Missing runs are counted, not invented. The environment is
-// the records'; where there is none yet, that of `earlier`, and without one this process's; so, too, when a shard was
-// made. Throws std::invalid_argument for a record that cannot be read.
+// Reads the records that are there and computes the study. Missing runs are counted, not invented. The environment
+// comes from the records. Without records it comes from `earlier`, and without that from this process. The same holds
+// for the time when a shard was made. Throws std::invalid_argument for a record that cannot be read.
 Study analyse(const Plan& plan, const std::filesystem::path& folder, const std::optional<Earlier>& earlier = {});
 
-// Of runs that have not been made yet: without the tokens' hash and number.
+// The work of runs that are not made yet. It lacks the hash and number of the tokens.
 Workload planned_workload(const Plan& plan);
 
 }  // namespace ablations

@@ -25,15 +25,16 @@ namespace ablations {
 // A rung's median step in ms, by repeat; only of rungs whose number counts.
 using Times = std::map<int64_t, double>;
 
-// One for each optimization that the plan takes apart, in the ladder's order, and each of its mode's methods; none in
-// the other modes; without titles. `times`: one for each rung, empty where it has no valid number; `reasons`: why.
+// Returns one entry for each optimization, in the ladder's order, and each method of the mode. Titles are empty. Other
+// modes give no entries. `times` has one entry for each rung; it is empty if the rung has no valid number. `reasons`
+// says why.
 std::vector<Worth> attribution(const Plan& plan, const std::vector<Times>& times,
                                const std::vector<std::string>& reasons);
 
 // log_times[S]: ln t of the subset whose bits are S, 2^k of them. The k values phi_i.
 std::vector<double> shapley_values(std::span<const double> log_times);
 
-// Of the pairs that both have.
+// Uses the pairs that both have.
 std::optional<harness::Estimate> paired(const Times& before, const Times& after);
 
 }  // namespace ablations

@@ -14,7 +14,7 @@ namespace ablations {
 
 namespace {
 
-// How far a loss is above one of `reference` nats whose softmax lacks the padding columns, at least and at most.
+// Padding columns raise a loss of `reference` nats by at least and at most so much.
 std::pair<double, double> range_of_padding(double reference, double known_offset) {
   constexpr double drawn = 0.01;  // of the offset: padding rows are a random sample
   const double size = std::abs(known_offset), unpadded = reference - (known_offset < 0 ? size : 0);

@@ -10,9 +10,8 @@ namespace {
 
 using Rungs = std::vector<StudyRung>;
 
-// The fastest of the rungs between the reference and `last` that are clearly faster than `last`, and faster than the
-// reference. The best of many is better by luck alone: not only the interval of their ratio must say so, but those of
-// their times lie apart.
+// The fastest rung before `last` that is clearly faster than `last` and faster than the reference. The best of many may
+// be best by luck. So the intervals of their times must lie apart, too.
 std::optional<size_t> overtaking(const Plan& plan, const Measured& measured, const Rungs& rungs, size_t reference,
                                  size_t last) {
   const auto is_clear = [&](size_t i) {

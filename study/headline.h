@@ -11,11 +11,12 @@
 
 namespace ablations {
 
-// Where the reference of a cumulative ladder has no valid number, the first measured rung after it takes its place.
+// The reference of the speedups. If a cumulative ladder's reference has no valid number, the first measured rung after
+// it.
 size_t reference_that_counts(const Plan& plan, const std::vector<StudyRung>& rungs);
 
-// In the modes that have one number; none in the others. `last`: the last of our rungs that was measured. "fastest"
-// names an earlier rung that is clearly faster: a study leads with that.
+// The headline of a mode with one number; none in other modes. `last`: the last of our rungs that was measured.
+// "fastest" names an earlier rung that is clearly faster. A study leads with it.
 std::optional<Headline> headline_of(const Plan& plan, const Measured& measured, const std::vector<StudyRung>& rungs,
                                     size_t reference, std::optional<size_t> last);
 

@@ -39,8 +39,8 @@ struct RunData {
 // Throws std::invalid_argument for a record with status "ok" that contradicts itself.
 RunData run_data(const Record& record);
 
-// Why a record is no number: its run failed, an optimization of it is not proven, or a loss is not finite. Empty: it is
-// one.
+// Why a record's number does not count: a failed run, an unproven optimization, or a loss that is not finite. Empty if
+// it counts.
 std::string why_no_number(const Record& record);
 
 using RunsByRepeat = std::map<int64_t, RunData>;

@@ -34,7 +34,7 @@ std::string times_between(double lo, double hi) {
 
 std::string energy(double joules) { return joules >= 1 ? digits3(joules) + " J" : digits3(1000 * joules) + " mJ"; }
 
-std::string count(double value) {
+std::string abbreviated(double value) {
   double unit = 1;
   for (const char* name : {"", "K", "M", "G"}) {
     if (std::abs(value) < 999.5 * unit) return digits3(value / unit) + name;

@@ -21,7 +21,7 @@ std::string digits3(double value);
 // "1,512 ms".
 std::string in_ms(double value);
 
-// "2.55× – 2.68×", or "unknown" of an interval so wide that it says nothing, as two runs far from each other have.
+// "2.55× – 2.68×", or "unknown" for an interval that is too wide to say anything.
 std::string times_between(double lo, double hi);
 bool tells_nothing(double lo, double hi);
 
@@ -29,7 +29,7 @@ bool tells_nothing(double lo, double hi);
 std::string energy(double joules);
 
 // With K, M, G or T: "16.4K".
-std::string count(double value);
+std::string abbreviated(double value);
 
 // How long something lasts: "0:07" "12:05" "1:02:05".
 std::string clock_time(double seconds);

@@ -7,10 +7,10 @@
 
 namespace ablations {
 
-// Of every table and message: those of the terminal on standard output, from 60 to 140; 80 where there is none.
+// The width of tables and messages: the terminal's, from 60 to 140, or 80 without a terminal.
 size_t columns();
 
-// At most columns() wide, broken at spaces, and within a word that is longer than a line; continuation lines begin with
+// `text` broken at spaces into lines of at most columns(). Longer words are broken, too. Continuation lines begin with
 // `indent`.
 std::string wrapped(const std::string& text, const std::string& indent = "");
 

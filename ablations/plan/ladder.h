@@ -1,4 +1,4 @@
-// A ladder file and the rungs it makes on a machine: rung 0 is the start, rung k the recipe after the first k edits.
+// A ladder file, and its rungs on a machine. Rung 0 is the start; rung k is the recipe after k edits.
 #pragma once
 
 #include "harness/machine/environment.h"
@@ -17,37 +17,36 @@ namespace ablations {
 // needs.
 Ladder load_ladder(const std::string& name_or_file);
 
-// The file that it is read from, whether that is there or not.
+// The file of a ladder, which need not exist.
 std::filesystem::path ladder_file(const std::string& name_or_file);
 
 // Names of the ladders that come with the program.
 std::vector<std::string> ladder_names();
 
-// Those of them that can be read and have the optimization: gpt2 and gpt2-cpu first, between which the program chooses
-// by itself.
+// The readable ladders with the optimization. gpt2 and gpt2-cpu come first, because the program chooses between them.
 std::vector<Ladder> ladders_with(const std::string& optimization);
 
-// Takes out of `edited`, which is `before` with one more optimization, what does not pay on this machine. Says why;
-// empty: nothing.
+// Removes from `edited` what does not pay on this machine. `edited` is `before` with one more optimization. Returns the
+// reason; empty if nothing was removed.
 using Choose = std::function<std::string(const model::Recipe& before, model::Recipe& edited)>;
 
-// Puts one more optimization on. Where this machine or what is on already does not allow it, or nothing of it pays, the
-// reason; the rung is then as it was.
+// Adds one optimization to the rung. Returns why not if the machine or the recipe does not allow it, or nothing of it
+// pays. The rung is then unchanged.
 [[nodiscard]] std::string put_on(Rung& rung, const std::string& optimization, const harness::Machine& machine,
                                  const Choose& choose = nullptr);
 
 // `rung.name`, or its default.
 std::string name_of(const Rung& rung);
 
-// Edits that this machine cannot have are skipped, with the reason, and later rungs do without them. Rungs below
-// the reference are not measured where the reference applies.
+// The ladder's rungs on this machine. Edits that it cannot have are skipped, with the reason; later rungs lack them.
+// Rungs below the reference are not measured if the reference applies.
 std::vector<Rung> climb(const Ladder& ladder, const harness::Machine& machine, const Choose& choose = nullptr);
 
 // Its title as a ladder shows it: "+ bf16 autocast".
 std::string label_of(const Rung& rung);
 
-// Index of the rung that is meant by a name or title (is_meant). Throws std::invalid_argument for one that is not
-// there, harness::Unfit for one that does not apply here; the message begins with `flag` and the name.
+// Index of the rung with a name or title (is_meant). Throws std::invalid_argument if there is none, and harness::Unfit
+// if it does not apply here. The message begins with `flag` and the name.
 size_t find_rung(const std::vector<Rung>& rungs, const std::string& name, const char* flag, const std::string& ladder);
 
 // Index of the rung from which speedups count.

@@ -27,10 +27,10 @@ struct PeerMode {
   const char *name, *title;
   bool on_cpu;
 };
-constexpr std::array<PeerMode, 4> peer_modes{{{"eager", "PyTorch eager", true},
-                                              {"compile", "PyTorch compile", true},
-                                              {"max-autotune", "PyTorch max-autotune", false},
-                                              {"cuda-graphs", "PyTorch CUDA graphs", false}}};
+constexpr std::array<PeerMode, 4> known_peer_modes{{{"eager", "PyTorch eager", true},
+                                                    {"compile", "PyTorch compile", true},
+                                                    {"max-autotune", "PyTorch max-autotune", false},
+                                                    {"cuda-graphs", "PyTorch CUDA graphs", false}}};
 
 [[noreturn]] void refuse(const std::string& message) { throw std::invalid_argument(message); }
 
@@ -63,22 +63,22 @@ std::vector<std::string> read_peer_modes(const DesignFlags& flags, const Machine
   }
   if (flags.peer != "pytorch") refuse(fmt::format("--with-peer must be pytorch, got {}", flags.peer));
   std::vector<std::string> here;
-  for (const PeerMode& peer : peer_modes) {
+  for (const PeerMode& peer : known_peer_modes) {
     if (peer.on_cpu || machine.gpu) here.emplace_back(peer.name);
   }
   if (flags.peer_modes.empty()) return here;
   std::vector<std::string> asked = list_of(flags.peer_modes, "--peer-modes " + flags.peer_modes);
   for (const std::string& mode : asked) {
     if (std::ranges::find(here, mode) != here.end()) continue;
-    const bool known = std::ranges::any_of(peer_modes, [&](const PeerMode& peer) { return mode == peer.name; });
+    const bool known = std::ranges::any_of(known_peer_modes, [&](const PeerMode& peer) { return mode == peer.name; });
     refuse(fmt::format("--peer-modes {}: {} {}; this machine can run {}", flags.peer_modes, mode,
                        known ? "needs a CUDA device" : "is unknown", fmt::join(here, ", ")));
   }
   return asked;
 }
 
-// The base with these of the ladder's optimizations on, in the ladder's order; or why one of them cannot be had. One
-// that changes nothing beside the others is not on.
+// The base with these optimizations on, in the ladder's order. Or the reason why one of them is not possible. One that
+// changes nothing beside the others is not on.
 Rung with(const Rung& base, const Ladder& ladder, const std::vector<std::string>& names, const Machine& machine,
           const Choose& choose = nullptr) {
   Rung rung = base;
@@ -231,7 +231,7 @@ std::vector<Rung> sweep(const Ladder& ladder, const std::vector<Rung>& ladder_ru
   return rungs;
 }
 
-// The rungs that have a twin of each mode: those that are named, else the last planned one of each size.
+// The rungs with a twin of each mode. By default the last planned rung of each size.
 std::set<size_t> with_every_peer(const std::vector<Rung>& rungs, const std::vector<std::string>& names,
                                  const std::string& ladder) {
   std::set<size_t> chosen;
@@ -286,7 +286,7 @@ Mode mode_of(const std::string& name, const std::string& where) {
 }
 
 std::string peer_title(const std::string& peer) {
-  for (const PeerMode& mode : peer_modes) {
+  for (const PeerMode& mode : known_peer_modes) {
     if (peer == std::string("pytorch-") + mode.name) return mode.title;
   }
   return peer;

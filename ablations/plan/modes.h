@@ -1,6 +1,6 @@
-// The ways to make a study of a ladder: its rungs on top of each other, each optimization left out, each alone, every
-// subset, or some rungs over a range of sizes; and the same work in PyTorch beside them. Each gives a list of rungs
-// that say what they are compared with.
+// The ways to make a study of a ladder. Its optimizations on top of each other, each left out, each alone, or every
+// subset. Some rungs over a range of sizes. PyTorch can do the same work beside them. Each way gives rungs that say
+// what they are compared with.
 #pragma once
 
 #include "ablations/plan/ladder.h"
@@ -12,12 +12,12 @@
 
 namespace ablations {
 
-// As on the command line and in documents.
+// The modes' names on the command line and in documents.
 std::vector<std::string> mode_names();
 // Throws std::invalid_argument; `where` begins the message.
 Mode mode_of(const std::string& name, const std::string& where);
 
-// As they stand on the command line; empty: not given.
+// The flags' texts. Empty means not given.
 struct DesignFlags {
   std::string mode, factors, sweep, peer, peer_modes;
   std::vector<std::string> rungs, peer_rungs;
@@ -37,8 +37,8 @@ struct Design {
 Design design_of(const DesignFlags& flags, const harness::Machine& machine);
 
 // The rungs of a study. `shape`: the plan's. Rung 0, or in a cumulative ladder the first planned one, is the reference.
-// Throws std::invalid_argument for a factor that the ladder does not have here, a rung that it does not have, or a
-// subset that cannot be had; harness::Unfit for a rung that does not apply here.
+// Throws std::invalid_argument for an unknown factor or rung, or an impossible subset. Throws harness::Unfit for a rung
+// that does not apply here.
 std::vector<Rung> rungs_of(const Ladder& ladder, const Design& design, const Shape& shape,
                            const harness::Machine& machine, const Choose& choose = nullptr);
 

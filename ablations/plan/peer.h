@@ -12,8 +12,8 @@ namespace ablations {
 // read.
 std::string peer_obstacle(const model::Recipe& recipe);
 
-// The recipe as PyTorch's record of it reads: the fields that say how our own operations are made have their plain
-// value, for the record does not name them. Throws as peer_obstacle does.
+// The recipe as PyTorch's record has it. Fields of our own operations have their plain value, because the record does
+// not name them. Throws as peer_obstacle does.
 model::Recipe peer_recipe(const model::Recipe& recipe);
 
 }  // namespace ablations

@@ -13,7 +13,7 @@ namespace ablations {
 namespace {
 
 // Half of a Williams design for n treatments: rows that zigzag k, k+1, k-1, k+2, ... Their mirror images are the other
-// half; for even n the zigzag from k + n/2 on is that from k, mirrored.
+// half. For even n the zigzag from k + n/2 mirrors the zigzag from k.
 std::vector<std::vector<size_t>> williams_rows(size_t n) {
   std::vector<std::vector<size_t>> rows(n % 2 == 0 ? n / 2 : n);
   for (size_t first = 0; first < rows.size(); ++first) {

@@ -12,12 +12,12 @@
 
 namespace ablations {
 
-// A plan as its file holds it. Throws std::invalid_argument where it does not follow the schema, contradicts itself, or
-// names an optimization that this program does not know; `where` begins the message.
+// A plan from its file's JSON. Throws std::invalid_argument if it violates the schema, contradicts itself, or names an
+// unknown optimization. `where` begins the message.
 Plan plan_from_json(const files::Json& json, const std::string& where);
 
-// The size of the plan's and of a rung's steps, and the rung that guards it: of its own, else the plan's. Only a
-// cumulative ladder has a reference for every rung; none for the reference itself.
+// shape_of: the size of the plan's steps, or of a rung's. reference_of: the rung that guards a rung. None for the
+// reference itself. Only a cumulative ladder has one for every other rung.
 Shape shape_of(const Plan& plan);
 Shape shape_of(const Plan& plan, size_t rung);
 std::optional<size_t> reference_of(const Plan& plan, size_t rung);
@@ -28,10 +28,9 @@ std::string label_of(const Plan& plan, size_t rung, const std::string& title);
 // A rung's run in a repeat, with its id.
 PlannedRun run_of(const std::vector<Rung>& rungs, size_t rung, int64_t repeat);
 
-// Every repeat measures every planned rung once. Orders are rows of a Williams design (Williams 1949), rungs and rows
-// shuffled with order_seed, and after each row its mirror image: over every two repeats all rungs have the same mean
-// place, so that linear drift cancels; over 2n of them (n for even n) every rung comes equally often at every place and
-// after every other one.
+// Every repeat measures every planned rung once. Orders are rows of a Williams design (Williams 1949), each followed by
+// its mirror image. order_seed shuffles rungs and rows. Over two repeats all rungs have the same mean place, so linear
+// drift cancels. Over 2n repeats (n for even n) every rung is equally often at every place and after every other rung.
 std::vector<PlannedRun> interleave(const std::vector<Rung>& rungs, int64_t repeats, uint64_t order_seed);
 
 // Whether a planned rung is on a GPU: that is the study's device, then.

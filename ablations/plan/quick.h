@@ -11,9 +11,8 @@ constexpr int64_t quick_repeats = 4;
 // Leaves out of a cumulative plan what a quick look does not measure.
 void make_quick(Plan& plan);
 
-// The plan of the whole ladder that goes on from a quick one: the quick runs, which stay as they are, and then the
-// repeats that are missing, each with every rung once. So every pair of runs is still of one repeat; rungs that were
-// left out have four pairs fewer.
+// The plan of the whole ladder after a quick look. It keeps the quick runs and adds the missing repeats, each with
+// every rung once. So every pair of runs is still of one repeat. The rungs left out before have four pairs fewer.
 Plan whole_plan(const Plan& quick);
 
 }  // namespace ablations

@@ -1,6 +1,6 @@
-// One plan on several machines. Each machine makes the same plan for itself, so no file has to be handed around, and
-// measures its shard: every count-th repeat as a whole, because speedups are paired within a repeat. So that the plans
-// are the same, they contain no time and no random number, and their id is a hash of their content.
+// One plan on several machines. Each machine makes the same plan itself, so no file is passed around. It measures its
+// shard: every count-th repeat as a whole, because speedups are paired within a repeat. The plans contain no time and
+// no random number, and their id is a hash of their content.
 #pragma once
 
 #include "ablations/plan/plan.h"
@@ -21,9 +21,9 @@ std::vector<PlannedRun> runs_to_make(const Plan& plan);
 // not count.
 std::string id_by_content(const Plan& plan);
 
-// By what a record says which plan it is of: {"id": ..., "sha256": ...}. The same for all shards of a plan, and for the
-// study that they are merged to; for a quick look and the whole ladder that goes on from it; the same in later versions
-// of the program, as long as what plans and recipes get there is optional.
+// How a record names its plan: {"id": ..., "sha256": ...}. All shards of a plan and the merged study have the same
+// identity. So have a quick look and the whole ladder after it. Later versions compute the same, as long as new fields
+// of plans and recipes are optional.
 files::Json identity_of(const Plan& plan);
 
 // One line for each field in which the plans differ: "workload/batch: 2 against 4". Empty: the same plan; shards and

@@ -115,7 +115,7 @@ std::string fitting_text(int64_t largest_batch) {
   return largest_batch > 0 ? fmt::format("the largest B that fits is {}", largest_batch) : "not even B=1 fits";
 }
 
-std::string hopeless(const Plan& plan, const Estimate& estimate, double memory) {
+std::string reason_against_running(const Plan& plan, const Estimate& estimate, double memory) {
   const auto largest = [](const std::vector<double>& values) {
     return static_cast<size_t>(std::ranges::max_element(values) - values.begin());
   };
@@ -133,11 +133,11 @@ std::string hopeless(const Plan& plan, const Estimate& estimate, double memory) 
   return "";
 }
 
-std::string hopeless_here(const Plan& plan, const Estimate& estimate) {
+std::string reason_against_running_here(const Plan& plan, const Estimate& estimate) {
   const harness::Machine& machine = harness::this_machine();
   const int64_t memory =
       uses_cuda(plan) && machine.gpu ? machine.gpu->memory_bytes : harness::available_memory().value_or(0);
-  return hopeless(plan, estimate, static_cast<double>(memory));
+  return reason_against_running(plan, estimate, static_cast<double>(memory));
 }
 
 }  // namespace ablations

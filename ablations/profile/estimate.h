@@ -41,9 +41,9 @@ std::string fitting_text(int64_t largest_batch);
 
 // Why a run of the plan would not end well: it would be stopped by the plan's limit, or take more than `memory` bytes
 // (0: not known), and then which B would fit. Empty: nothing is in its way.
-std::string hopeless(const Plan& plan, const Estimate& estimate, double memory);
+std::string reason_against_running(const Plan& plan, const Estimate& estimate, double memory);
 
 // The same with the memory of this machine's GPU, or what its host has available.
-std::string hopeless_here(const Plan& plan, const Estimate& estimate);
+std::string reason_against_running_here(const Plan& plan, const Estimate& estimate);
 
 }  // namespace ablations

@@ -69,8 +69,8 @@ class ChildFile {
   fs::path path_;
 };
 
-// The child's record, or one that says why there is none. How the process ended is part of the run: one that did not
-// end well has no number, whatever it wrote before.
+// The child's record, or one that says why there is none. The end of the process is part of the run. If it ended badly,
+// the run has no number, whatever it wrote before.
 Record result_record(const ChildResult& child, const fs::path& written, const fs::path& log, const Plan& plan,
                      const PlannedRun& run, const std::string& started) {
   const auto failed = [&](FailureKind kind, const std::string& message) {
@@ -111,16 +111,15 @@ Record result_record(const ChildResult& child, const fs::path& written, const fs
   }
 }
 
-// What `ladder run` does for itself (model/host_memory.cpp), asked of the C library from outside: the peer works under
-// the same policy.
+// Asks the C library from outside for the memory policy that `ladder run` sets itself (model/host_memory.cpp).
 std::vector<std::string> environment_of(const Rung& rung) {
   if (!rung.program.empty()) return {"LADDER_HOME="};  // it finds its own
   if (rung.peer.empty() || rung.recipe.host_memory != model::HostMemory::keep) return {};
   return {"MALLOC_MMAP_MAX_=0", "MALLOC_TRIM_THRESHOLD_=100000000000", "THP_MEM_ALLOC_ENABLE=1"};
 }
 
-// For another program, which may be older or newer and have other plans: by flags, and of the recipe only what is not
-// the default.
+// Flags for another program, which may be older or newer and have other plans. The recipe has only what is not the
+// default.
 std::vector<std::string> flags_of(const Plan& plan, const PlannedRun& run) {
   const Rung& rung = plan.rungs[run.rung];
   const Shape shape = shape_of(plan, run.rung);

@@ -20,8 +20,8 @@ struct Programs {
   std::vector<std::string> python;  // with its flags
 };
 
-// The run's record, as its child left it or saying why there is none; nothing where it was interrupted. `folder`: the
-// study's, with records/ and logs/ in it. `on_line`: what the child says of its progress.
+// The run's record. Without one of the child's it says why. None if the run was interrupted. `folder`: the study's,
+// with records/ and logs/ in it. `on_line`: what the child says of its progress.
 std::optional<Record> made_by_child(const Plan& plan, const PlannedRun& run, const Programs& programs,
                                     const std::filesystem::path& folder,
                                     const std::function<void(std::string_view)>& on_line);

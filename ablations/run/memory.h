@@ -9,17 +9,17 @@
 
 namespace ablations {
 
-// Of this process so far.
+// The peak of this process so far.
 PeakMemory peak_memory(const model::Recipe& recipe);
 
-// From here on peak_memory() is of what is to come: PyTorch's allocator gives back what it has in reserve and begins
-// anew. On a CPU where the kernel has no /proc/self/clear_refs the peak stays.
+// peak_memory() begins anew. PyTorch's allocator gives back its reserve. On a CPU without /proc/self/clear_refs the
+// peak stays.
 void reset_peak_memory(const model::Recipe& recipe);
 
 // "1.25 GiB of the host's memory were available"
 std::string available_host_memory();
 
-// What the caching allocator could not have, told by itself.
+// The allocation that was refused, as the caching allocator reports it.
 class RefusedAllocation {
  public:
   void watch();                                // from here on; throws c10::Error where there is no CUDA device

@@ -74,7 +74,7 @@ Observations::Weights weights_of(const model::GPT2& gpt2, const std::vector<std:
   return seen;
 }
 
-// Puts back what looking at a step replaces in the trainer, however the step ends: it refers to what is gone then.
+// Restores the trainer after an observed step, however it ends. The replaced parts refer to objects of this scope.
 class Callbacks {
  public:
   explicit Callbacks(model::Trainer& trainer) : ops(trainer.ops()), on_phase(trainer.on_phase), trainer_(trainer) {}
@@ -145,7 +145,7 @@ Observed watch_step(model::Trainer& trainer) {
     seen.logits.columns = logits.size(-1);
     return logits;
   };
-  // Where the head is a part of the loss, its logits are not to be seen: the head's own of one row stand for them.
+  // If the head is part of the loss, its logits cannot be seen. The head's own logits of one row stand for them.
   trainer.ops().head_loss = [&](const model::Ops& ops, const Tensor& x, const Tensor& wte, const Tensor& targets,
                                 int64_t vocabulary) {
     Tensor loss = original.ops.head_loss(ops, x, wte, targets, vocabulary);

@@ -23,7 +23,7 @@ struct Observed {
 };
 
 // Takes untimed steps of the trainer, at most `observed_steps`, and a few small products. A graph is first replayed,
-// which shows what a step dispatches, then captured again, which shows what it is made of.
+// which shows what a step dispatches. Then it is captured again, which shows its nodes.
 Observed observe(model::Trainer& trainer);
 
 }  // namespace ablations

@@ -15,12 +15,12 @@ namespace ablations {
 
 using Occupied = std::list<harness::DeviceLock>;
 
-// command: "ladder ablate"; at: the folder it works in. Where a device is in use says by whom, and waits if `wait`;
-// else throws harness::Unfit. Two GPUs are two devices; the CPU is one.
+// command: "ladder ablate"; at: the folder it works in. If a device is in use, prints by whom, and waits if `wait`.
+// Otherwise throws harness::Unfit. Two GPUs are two devices; the CPU is one.
 Occupied occupy(const std::set<model::Device>& devices, const std::string& command, const std::filesystem::path& at,
                 bool wait);
 
-// Those that the runs' recipes name.
+// The devices that the runs' recipes name.
 std::set<model::Device> devices_of(const Plan& plan, const std::vector<PlannedRun>& runs);
 
 }  // namespace ablations

@@ -36,26 +36,26 @@ struct RunOptions {
 
 model::Config config_of(const RunOptions& options);
 
-// Of the timed steps, the most that there may be.
+// The most timed steps that a run may take.
 int64_t most_timed_steps(int64_t timed_steps, double least_window_s);
 
-// Throws std::invalid_argument if a timed step would not be representative: if a graph would be captured in one, or if
-// the process would still be getting the memory that it keeps.
+// Throws std::invalid_argument if a timed step would not be representative. It would capture a graph, or get the memory
+// that the process keeps.
 void check_warmup(const model::Recipe& recipe, int64_t warmup_steps);
 
-// How many ranks the environment says, of a data parallel recipe; none of another. Throws std::invalid_argument where
-// another recipe has several, and as model::ranks_of_environment.
+// The environment's number of ranks for a data parallel recipe; none for another. Throws std::invalid_argument if
+// another recipe has several ranks, and as model::ranks_of_environment.
 std::optional<int64_t> ranks_under(const model::Recipe& recipe);
 
-// Of so many `threads` those that are busy at the same time. A step on a GPU is prepared by one: the main one, and
-// autograd's for the backward pass.
+// How many of the `threads` are busy at the same time. A step on a GPU is prepared by one: the main one, and autograd's
+// for the backward pass.
 int busy_threads(model::Device device, int threads);
 
 // Sets the host's memory and the threads as the run wants them: before the process makes its first tensor.
 void prepare_process(const RunOptions& options);
 
-// The run's tokens, in memory where its batches are made of such. Throws std::invalid_argument for a text or a token
-// file that cannot be read or that the model's vocabulary does not cover.
+// The run's tokens, in memory if its batches need that. Throws std::invalid_argument if the file cannot be read or the
+// model's vocabulary lacks a token.
 model::TokenStream tokens_of(const RunOptions& options);
 
 // sha256, tokens: of the text.

@@ -1,6 +1,6 @@
-// Our own runs watch themselves (run.cpp). A peer is a script: it reports on its pipe when its timed window begins and
-// ends, and the runner watches. So a PyTorch run on a throttled or shared GPU or on a busy processor is flagged like
-// ours, and its joules per token can be compared with ours.
+// Watches a peer's run. Our own runs watch themselves (run.cpp). A peer is a script that reports the begin and end of
+// its timed window on its pipe. So its run is flagged like ours on a throttled or shared GPU or a busy processor. Its
+// joules per token can be compared with ours, too.
 #pragma once
 
 #include "ablations/plan/plan.h"

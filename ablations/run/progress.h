@@ -10,12 +10,11 @@
 
 namespace ablations {
 
-// On a terminal one line that is rewritten: bar, run, step, time left. Elsewhere a line for each run that has ended.
-// Written to standard error.
+// Writes to standard error. On a terminal it rewrites one line: bar, run, step, time left. Elsewhere it writes a line
+// for each run that has ended.
 class Progress {
  public:
-  // runs: to be made, of so many planned ones. expected_s: how long they will take, as was estimated; 0: not known. It
-  // counts until a run has ended.
+  // `runs` of the `planned` runs are to be made. expected_s: their estimated time until a run has ended; 0: not known.
   Progress(const Plan& plan, size_t planned, size_t runs, double expected_s);
   void begin(const PlannedRun& run, bool again);  // again: it is none of those runs
   void step(std::string_view line);               // "7 11": 7 of 11 steps are done

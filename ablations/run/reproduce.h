@@ -1,5 +1,5 @@
-// Makes a record's run again: reads its options from the record, checks whether this is the same program, and compares
-// the losses. Losses are float32 values that JSON holds with all their digits, so equal numbers are equal bits.
+// Makes a record's run again. Reads its options from the record, checks the program, and compares the losses. Losses
+// are float32 values that JSON holds with all their digits, so equal numbers are equal bits.
 #pragma once
 
 #include "ablations/run/options.h"
@@ -19,12 +19,12 @@ struct ProgramComparison {
   std::vector<std::string> unknown;      // why it is not known whether they are the same program
 };
 
-// Two environments of records, by what decides a loss's bits: commit, torch, compiler and its flags, MKL and oneDNN, on
-// a GPU CUDA and cuDNN. What one of them does not say is passed over; an uncommitted change is unknown.
+// Compares what decides a loss's bits: commit, torch, compiler, flags, MKL and oneDNN; on a GPU CUDA and cuDNN. Passes
+// over what one environment does not say. An uncommitted change is unknown.
 ProgramComparison compare_programs(const Environment& environment, const Environment& other, model::Device device);
 
-// `again` is a record of options_of(record). Several threads of a CPU may add in another order, so they excuse what the
-// guard allows for that; one thread excuses nothing.
+// `again` is a record of options_of(record). Several CPU threads may add in another order. They excuse a difference
+// that the guard allows; one thread excuses nothing.
 Reproduction compare_losses(const Record& record, const Record& again);
 
 // One sentence: "losses of 7 steps: identical to the bit to those of `original`", the record's file.

@@ -108,7 +108,7 @@ constexpr int64_t warmup_alone = 1;
 // How many steps scaling_of takes.
 int64_t steps_alone(const RunOptions& options) { return options.ranks ? warmup_alone + options.timed_steps : 0; }
 
-// As many steps alone as were timed. After it ranks differ: nothing may follow.
+// Takes as many steps alone as were timed. Afterwards the ranks differ, so nothing may follow.
 Scaling scaling_of(Gpt2Workload& all, const RunOptions& options, double together_ms, int64_t bytes_per_step) {
   AloneWorkload workload(all, model::ranks_of_environment().is_first());
   const harness::Timing timing = harness::measure(workload, warmup_alone, options.timed_steps,
@@ -150,7 +150,7 @@ Record measured_run(const RunOptions& options, const std::function<void(int64_t)
   const harness::Timing timing = harness::measure(workload, options.warmup_steps, options.timed_steps, on_step,
                                                   on_begin, on_end, 1000 * options.least_window_s);
 
-  // Before observing: that takes memory, and more steps.
+  // Read before observing, which takes memory and more steps.
   const PeakMemory peak = peak_memory(options.recipe);
   Record record;
   record.data = data.complete(workload.opened_bytes());

@@ -12,13 +12,12 @@
 
 namespace ablations {
 
-// Throws std::invalid_argument for sizes out of range, before anything is allocated. Returns a record with status "ok",
-// also where a proof failed: judging is the study's; or one with status "failed" and failure kind "out_of_memory",
-// whose message says what was asked for and what was there. on_step: how many steps are done, of warm-up and timed ones
-// together.
+// Makes the run and returns its record. The status is "ok" even if a proof failed, because the study judges proofs. It
+// is "failed" with kind "out_of_memory" if memory ran out. The message says what was asked for. on_step gets the number
+// of steps done, warm-up and timed. Throws std::invalid_argument for sizes out of range, before anything is allocated.
 Record execute_run(const RunOptions& options, const std::function<void(int64_t)>& on_step);
 
-// Of the timed steps, in ms. Throws std::invalid_argument for none.
+// The summary of timed steps, in ms. Throws std::invalid_argument if there are none.
 RunSummary summary_of(std::span<const double> timed_ms, int64_t tokens_per_step);
 
 // A record for a run that left none. It began at `started` (UTC, ISO 8601) and took `seconds`.

@@ -33,8 +33,7 @@ using harness::ChildResult;
 
 namespace {
 
-// A study is one machine's, or one kind's, and one program's: where it is gone on with, too. A gate's programs are not
-// this one.
+// All runs of a study need one kind of machine and one program, also after --resume. A gate has programs of its own.
 void check_same_machine(const fs::path& folder, const Plan& plan, const Record& record) {
   Environment here = environment_here();
   here.threads = plan.workload.threads;  // of the runs, not of this process
@@ -111,7 +110,7 @@ class Runner {
     bool operator<(const Maker& other) const { return std::tie(peer, program) < std::tie(other.peer, other.program); }
   };
 
-  // What the folder lacks.
+  // The runs that have no good record, and disturbed ones to make again.
   std::vector<Due> due_runs() {
     std::vector<Due> due;
     for (const PlannedRun& run : runs_to_make(plan_)) {
@@ -121,7 +120,7 @@ class Runner {
         continue;
       }
       const fs::path file = record_file(folder_, run.id);
-      count(run, record->is_disturbed() || fs::exists(flagged_file(file)));
+      count_disturbed(run, record->is_disturbed() || fs::exists(flagged_file(file)));
       if (record->monitor && record->monitor->sm_clock_mhz) {
         clocks_mhz_[run.rung].push_back(record->monitor->sm_clock_mhz->median);
       }
@@ -138,15 +137,15 @@ class Runner {
     return left;
   }
 
-  // Of the runs of each repeat that ended well: how many, and how many of them the machine disturbed the first time.
-  void count(const PlannedRun& run, bool disturbed_at_first) {
+  // For each repeat, the runs that ended well, and how many of them the machine disturbed the first time.
+  void count_disturbed(const PlannedRun& run, bool disturbed_at_first) {
     auto& [ended, disturbed] = first_attempts_[run.repeat];
     ++ended;
     if (disturbed_at_first) ++disturbed;
   }
 
-  // Of all first attempts up to the end of this repeat. Beside the same work a second attempt would be disturbed, too,
-  // and only take as long again. Of fewer than four runs that is chance.
+  // Whether most first attempts up to the end of this repeat were disturbed. Beside the same work a second attempt
+  // would be disturbed, too, and only take as long again. Of fewer than four runs that is chance.
   [[nodiscard]] bool most_are_disturbed(int64_t repeat) const {
     int64_t ended = 0, disturbed = 0;
     for (auto of = first_attempts_.begin(); of != first_attempts_.upper_bound(repeat); ++of) {
@@ -195,7 +194,7 @@ class Runner {
     write_document(record_file(folder_, due.run.id), *record);
     outcome_.some_failed = outcome_.some_failed || !record->is_ok();
     progress_->end(*record);
-    if (record->is_ok()) count(due.run, record->is_disturbed());
+    if (record->is_ok()) count_disturbed(due.run, record->is_disturbed());
     if (record->is_disturbed()) disturbed_.push_back({.run = due.run, .first = std::move(record)});
   }
 
@@ -277,7 +276,7 @@ class Runner {
     return {rung.peer, rung.program};
   }
 
-  // Throws harness::Unfit for a run of another text, or of a program that was built anew since the study's first run.
+  // Throws harness::Unfit if a run had another text or program than the study's first run.
   void check_belongs(const PlannedRun& run, const Record& record) {
     const Record& first = first_of_.try_emplace(maker_of(run), record).first->second;
     const bool cuda = uses_cuda(plan_);

@@ -1,5 +1,5 @@
-// Watches what else happened on the GPU and the processor while a run's steps were timed: for our own runs, which watch
-// themselves (run.cpp), and for a peer's, which the runner watches (peer_watch.h).
+// Watches the GPU and the processor while a run's steps are timed. Our own runs watch themselves (run.cpp); the runner
+// watches a peer's (peer_watch.h).
 #pragma once
 
 #include "harness/machine/monitor.h"
@@ -22,8 +22,8 @@ class Watch {
   void begin(pid_t measured = ::getpid());  // the timed window of that process begins now
   void end();                               // and has ended
 
-  // Fills in the monitor, the flags and the timing's processor_lost of a run that ended well; its
-  // allocator's calls are there.
+  // Fills in the monitor, the flags and processor_lost of a good run's record. Its allocator's calls must be there
+  // already.
   void complete(Record& record) const;
 
  private:

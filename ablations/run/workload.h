@@ -44,7 +44,7 @@ class Gpt2Workload : public harness::Workload {
 
   // The host's time for the batch of each step so far.
   [[nodiscard]] const std::vector<double>& data_ms() const { return data_clock_.ms(); }
-  // By how much the process grew when the data were opened; none where the kernel does not say.
+  // How much the process grew when the data were opened. None if the kernel does not say.
   [[nodiscard]] std::optional<int64_t> opened_bytes() const;
 
  private:

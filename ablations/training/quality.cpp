@@ -78,7 +78,7 @@ std::optional<LossReached> reached_at(const std::vector<LossAt>& curve, double l
                      std::lerp(before.seconds, at->seconds, share)};
 }
 
-TimeToLoss judged(TimeToLoss study) {
+TimeToLoss with_verdicts(TimeToLoss study) {
   study.reference = reference_rung({study.rungs.begin(), study.rungs.end()});
   for (SeedTraining& training : study.trainings) training.reached = reached_at(training.curve, study.loss);
   BySeed reference;

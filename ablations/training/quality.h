@@ -20,6 +20,6 @@ namespace ablations {
 std::optional<LossReached> reached_at(const std::vector<LossAt>& curve, double loss);
 
 // The study with all that follows from its trainings' curves, but for the words.
-TimeToLoss judged(TimeToLoss study);
+TimeToLoss with_verdicts(TimeToLoss study);
 
 }  // namespace ablations

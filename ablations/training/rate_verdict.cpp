@@ -77,7 +77,7 @@ std::optional<LossesAtTheEnd> losses_at_the_end(const std::vector<std::optional<
   return counts ? std::optional(end) : std::nullopt;
 }
 
-LearningRateSweep judged(LearningRateSweep sweep) {
+LearningRateSweep with_verdicts(LearningRateSweep sweep) {
   const int64_t steps = sweep.training.settings.steps;
   sweep.end_steps = end_steps_of(steps);
   sweep.margin = rate_margin;

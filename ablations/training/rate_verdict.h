@@ -39,6 +39,6 @@ std::optional<LossesAtTheEnd> losses_at_the_end(const std::vector<std::optional<
 
 // The sweep with all that follows from its rates' losses, but for the words: end_steps, margin and best, and of each
 // rate end, verdict and reason. The rates go from low to high.
-LearningRateSweep judged(LearningRateSweep sweep);
+LearningRateSweep with_verdicts(LearningRateSweep sweep);
 
 }  // namespace ablations

@@ -24,11 +24,11 @@ struct FastestShown {
   std::string passed_over;  // a newer study that shows none, and why; empty: there is none
 };
 
-// Of the studies in `folder` and below the newest that counts: of a ladder as a whole, of that model, finished,
-// measured under the circumstances of `here` (documents/setting.h), most of its runs undisturbed, and one rung clearly
-// the fastest: that which its headline names, else the last if it is clearly faster than the first, else the first if
-// the last is clearly slower. Where `fits` refuses a headline's fastest, the last is taken. None: there is no such
-// study, or `fits` refuses the rungs of each.
+// Looks for the newest study that counts, in `folder` and below. It measured the whole ladder of that model, and is
+// finished. Its circumstances are those of `here` (results/setting.h). Most of its runs are undisturbed, and one rung
+// is clearly the fastest. That is the rung of its headline. Without a headline it is the last or the first rung,
+// whichever is clearly faster than the other. If `fits` refuses the headline's rung, the last is taken. Returns no rung
+// if no study counts or `fits` refuses all.
 FastestShown fastest_shown(const std::filesystem::path& folder, const std::string& model, const Environment& here,
                            const std::function<bool(const model::Recipe&)>& fits);
 

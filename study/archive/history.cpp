@@ -37,8 +37,8 @@ std::map<std::string, std::string> records_of(const Study& study) {
   return records;
 }
 
-// Whether they hold the same measurements: a record in common. An id and a moment are no proof, for two machines may
-// begin in the same second; they are all there is in studies without records.
+// Whether they hold the same measurements: a record in common. Two machines may begin in the same second, so an id and
+// a time prove nothing. Studies without records have nothing else.
 bool are_of_one_study(const Study& study, const Study& other) {
   if (study.id != other.id) return false;
   const auto records = records_of(study), others = records_of(other);
@@ -129,7 +129,7 @@ struct Found {
   bool any_file = false;
 };
 
-// Of copies, and of shards and what they were merged into, the one with the most runs counts.
+// Copies of a study, and its shards, count once: the one with the most runs.
 void add_study(Found& found, const std::string& name, Study study) {
   const auto note = [&](const std::string& copy, const std::string& counted) {
     found.notes.push_back(fmt::format("{}: the same study as {}, counted once", copy, counted));

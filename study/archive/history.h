@@ -18,13 +18,13 @@ namespace ablations {
 void add_points(const Study& study, const std::string& file, std::vector<HistoryPoint>& points,
                 std::vector<std::string>& notes);
 
-// The series of those that have a time: by device, then as the rungs first appeared, then by time; of more than 1,000
-// studies the latest count.
+// Series of the points that have a time. They are in the order of device, the rung's first appearance, and time. The
+// latest 1,000 studies count.
 std::vector<Series> series_of(std::vector<HistoryPoint> points);
 
-// Of every study.json in `folder` and below. Those that cannot be read are in `skipped`, in `notes`
-// copies, and rungs that are not measured any more. `min_effect` as in series.h. Throws std::invalid_argument where
-// there is no folder or no study with a measured rung.
+// Reads every study.json in `folder` and below. `skipped` names those that cannot be read. `notes` names copies, and
+// rungs that are no longer measured. `min_effect` as in series.h. Throws std::invalid_argument where there is no folder
+// or no study with a measured rung.
 History history_of(const std::filesystem::path& folder, double min_effect = harness::usual_min_effect);
 
 }  // namespace ablations

@@ -1,6 +1,6 @@
 // A study's seal: the SHA-256 of its plan, records and traces in study.json, and of study.json itself. Hashes show that
-// something changed, not who changed it: somebody who edits a record and then makes the analysis again has made another
-// study, whose numbers follow from its records. So nothing here seals an edited record without being asked.
+// something changed. They do not show who changed it. Somebody may edit a record and compute the study again; its
+// numbers then follow from its records. So nothing here seals an edited record without being asked.
 #pragma once
 
 #include "ablations/plan/plan.h"
@@ -28,7 +28,7 @@ std::string dumped(const files::Json& value);
 // {relative path: SHA-256}: plan.json, records/*.json, traces/*.trace.json, as they are now.
 std::map<std::string, std::string> hashes_of(const std::filesystem::path& folder);
 
-// Of a study.json's dump without its own hash.
+// The hash of a study.json's dump without its own hash.
 std::string own_sha256(files::Json study);
 
 // The study with its `hashes` and its own `sha256`. Throws std::invalid_argument for a file that cannot be read.
@@ -38,15 +38,14 @@ Study sealed(Study study, const std::filesystem::path& folder);
 std::vector<Finding> changed_files(const std::map<std::string, std::string>& then,
                                    const std::map<std::string, std::string>& now);
 
-// The same of a folder's study.json, without what going on with the study does: new files, and records in place of
-// failed and disturbed ones. None where it cannot be read.
+// Compares with the hashes in a folder's study.json. Passes over what resuming a study changes: new files, and records
+// that replace failed or disturbed ones. Empty if study.json cannot be read.
 std::vector<Finding> edits_since(const Plan& plan, const std::filesystem::path& folder);
 
-// Whether a record that is there is among such edits: study.json bears witness to that and must stay.
+// Whether an existing record is among such edits. Then study.json must stay, because it shows the edit.
 bool has_edited_records(const std::vector<Finding>& edits, const std::filesystem::path& folder);
 
-// Throws std::invalid_argument where a good record of the plan was edited: a new study.json would have it pass for
-// measured.
+// Throws std::invalid_argument if a good record of the plan was edited. A new study.json would make it look measured.
 void check_not_edited(const Plan& plan, const std::filesystem::path& folder);
 
 }  // namespace ablations

@@ -68,8 +68,8 @@ std::string finding(const DescribedSeries& series, const SeriesVerdict& verdict,
   return verdict.trend == Trend::slower && parts.size() > 1 ? text + now : text;
 }
 
-// As far as the levels tell. `level_used`: p of the surest change behind the word, by the p that a lone series is held
-// to: where nothing changes it is below x with a probability of x (false_steps + false_drifts) at most.
+// The verdict as far as the levels tell. `level_used`: p of the surest change behind the word, over the p that a single
+// series may have. Without any change it is below x with a probability of at most x (false_steps + false_drifts).
 struct Tendency {
   SeriesVerdict verdict;
   double level_used;
@@ -121,7 +121,7 @@ std::vector<SeriesVerdict> verdicts_of(std::span<const harness::Changes> family,
     if (says_changed(one.verdict)) used.push_back(one.level_used);
   }
   std::ranges::sort(used);
-  // The largest rank k whose series uses no more than k of `judged` shares of the level: it and those before it are
+  // The largest rank k whose series uses at most k of `judged` shares of the level. It and the ranks before it are
   // sure.
   double most_used = 0;
   for (size_t k = 0; k < used.size(); ++k) {

@@ -45,13 +45,13 @@ struct SeriesVerdict {
   size_t judged_together;  // series of the family that are long enough
 };
 
-// Of the changes in logarithms of times of several series, of which any one would raise an alarm. Slower: the last
-// level is above the best one by `min_effect` (0.02: 2 %) at least; faster: it is not, and below the first by as much.
-// Both only where the changes to it are sure among all series by the procedure of Benjamini and Hochberg (1995): where
-// no series changes, the share of looks at which any is called changed is that at which a single one would be.
+// Judges the changes of several series together; any of them would raise an alarm. Changes are in logarithms of times.
+// Slower: the last level is above the best by at least `min_effect` (0.02: 2 %). Faster: it is not slower, and below
+// the first by as much. The changes must also be sure among all series, by the procedure of Benjamini and Hochberg
+// (1995). So several unchanged series raise a false alarm as rarely as one does.
 std::vector<SeriesVerdict> verdicts_of(std::span<const harness::Changes> family, double min_effect);
 
-// In the order given; the current ones are judged together, the others too. Changes are those of
+// Keeps the order. Judges the current series together, and the others together. Changes are those of
 // harness/stats/change_points.h on the logarithms of the medians.
 std::vector<DescribedSeries> describe(const std::vector<Series>& all, double min_effect);
 

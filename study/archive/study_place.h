@@ -1,6 +1,6 @@
-// Where a study is: in a folder (ablations/run/study_folder.h), or packed in two files, as gpu-check does to keep few
-// files: NAME.study.json, which is the folder's study.json, and NAME.records.jsonl, which has every other file on its
-// own line: {"file": "records/ID.json", "document": {...}}.
+// Where a study is: in a folder (ablations/run/study_folder.h), or packed in two files, as gpu-check does.
+// NAME.study.json is the folder's study.json. NAME.records.jsonl has every other file on its own line: {"file":
+// "records/ID.json", "document": {...}}.
 #pragma once
 
 #include "files/files.h"
@@ -13,9 +13,9 @@ namespace ablations {
 
 class StudyPlace {
  public:
-  // FOLDER, FOLDER/study.json or NAME.study.json, whose files are unpacked into a temporary folder, to the byte what
-  // they were. Throws std::invalid_argument for a path that is not there or no study's, for a file that cannot be read,
-  // and for lines of files outside the folder.
+  // Takes FOLDER, FOLDER/study.json or NAME.study.json. The files of the last are unpacked into a temporary folder,
+  // byte for byte. Throws std::invalid_argument if the path is missing or holds no study, or a file cannot be read.
+  // Also for lines of files outside the folder.
   explicit StudyPlace(const std::filesystem::path& path);
 
   [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }

@@ -29,8 +29,8 @@ using files::Json;
 
 namespace {
 
-// Whether that is a recipe's field with its plain value. A recipe of before the field was there says nothing of it, and
-// means that; a program of after that may have written it into the study.
+// Whether that is a recipe's field with its plain value. An older recipe lacks the field and means its plain value. A
+// newer program may have written that value into the study.
 bool is_plain_in_recipe(const std::string& object, const std::string& field, const Json& value) {
   static const Json plain = model::to_json(model::Recipe());
   return object.ends_with("/recipe") && plain.contains(field) && plain.at(field) == value;
@@ -114,8 +114,8 @@ std::vector<Finding> check_record(const Record& record, const std::string& name,
   summary.compare(json_of(record.summary), json_of(summary_of(timed_ms, record.workload.tokens_per_step)), "/summary");
   if (record.is_of_peer()) return summary.findings;
 
-  // A GPU's steps are its own clock's, which their sum stands for; a CPU's lie in a window that holds little else,
-  // unless the machine was busy with something else between two of them.
+  // A GPU's clock times its steps, and their sum is the window. A CPU's window holds its steps and little else, unless
+  // the machine was busy between two of them.
   const double steps_ms = std::accumulate(timed_ms.begin(), timed_ms.end(), 0.0);
   const bool has_device = timing.device_ms.has_value();
   const double whole_ms = timing.device_ms.value_or(timing.window_ms);
@@ -208,7 +208,7 @@ std::vector<Finding> compare_documents(const std::string& file, const Json& stor
   return std::move(differences.findings);
 }
 
-std::vector<Finding> compare(const Json& study, const Recomputed& recomputed) {
+std::vector<Finding> compare_study(const Json& study, const Recomputed& recomputed) {
   std::vector<Finding> findings = changed_files(study.at("hashes"), recomputed.hashes);
   Json stored = study;
   stored.erase("sha256");
@@ -239,7 +239,7 @@ Verification verify_study(const fs::path& folder) {
     if (commit != environment_here().git_commit) verification.made_by = dumped(json_of(commit));
     const Recomputed recomputed = recompute(folder, stored);
     verification.findings = recomputed.findings;
-    append(verification.findings, compare(study, recomputed));
+    append(verification.findings, compare_study(study, recomputed));
     verification.unchecked = recomputed.unchecked;
     verification.records = recomputed.records;
     verification.files = recomputed.hashes.size() + 1;

@@ -1,5 +1,5 @@
-// Checks that a study follows from its records: computes every number and text of study.json again from the plan, the
-// records and the traces, and the derived values of each record from its steps, and compares every file with its
+// Checks that a study follows from its records. Computes every number and text of study.json again from the plan, the
+// records and the traces. Computes the derived values of each record from its steps. Compares every file with its
 // SHA-256 in study.json (study/archive/seal.h).
 #pragma once
 
@@ -30,7 +30,7 @@ std::vector<Finding> compare_documents(const std::string& file, const files::Jso
                                        const std::string& field = "");
 
 // Where study.json differs from what it must say.
-std::vector<Finding> compare(const files::Json& study, const Recomputed& recomputed);
+std::vector<Finding> compare_study(const files::Json& study, const Recomputed& recomputed);
 
 struct Verification {
   std::vector<Finding> findings;

@@ -25,20 +25,20 @@ void check_baseline(const Baseline& baseline, const std::filesystem::path& file)
 // Read and checked.
 Baseline read_baseline(const std::filesystem::path& file);
 
-// What it is compared with.
+// The baseline as a side of a comparison.
 Sample sample_of(const Baseline& baseline);
 
-// What differs between the circumstances of such a document and those of a record; empty where the document says
-// something of the record.
+// What differs between the circumstances of a kept document and of a record. Empty if the document applies to the
+// record.
 std::vector<std::string> other_circumstances(const Kept& kept, const Record& record);
 
-// The same of what a baseline's runs did and a record's: steps, seed and text.
+// What differs between the steps, seed and text of a baseline and of a record.
 std::vector<std::string> other_steps(const Baseline& baseline, const Record& record);
 
 Baseline baseline_of(const Sample& sample);
 
-// Why runs of a baseline's own program are no further session of it: disturbed, other steps, too few runs, too soon
-// after one that it knows. Empty: they are.
+// Why runs of a baseline's own program cannot be its next session: disturbed, other steps, too few, or too soon. Empty
+// if they can.
 std::string why_no_session(const Baseline& baseline, const Sample& sample);
 
 // The baseline with the sample's runs as one more session.
@@ -48,8 +48,8 @@ Baseline with_session(Baseline baseline, const Sample& sample);
 // text.
 bool is_same_program(const Record& record, const Record& other);
 
-// From an A/A comparison: `differences` of the logarithms of paired runs of one program, at least 6 of them, and a
-// record of that program.
+// The noise floor of an A/A comparison. `differences`: of the logarithms of paired runs, at least 6. `record`: one of
+// that program.
 Noise noise_of(std::span<const double> differences, const Record& record, const std::string& label);
 
 // The floor (harness/stats/verdict.h) at `pairs` that a noise floor's file published; between its entries, the next

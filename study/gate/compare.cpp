@@ -42,13 +42,13 @@ void set_ratio(ComparedRatio& ratio, const harness::PairedVerdict& verdict) {
   ratio.verdict = verdict.verdict;
 }
 
-// Of losses that passed.
+// A deviation of losses that passed.
 std::string how_far_apart(bool identical, double deviation, double tolerance) {
   if (identical) return "losses identical to the bit";
   return fmt::format("median difference of the losses {:.2g} nats (limit {:g})", std::abs(deviation), tolerance);
 }
 
-// In what two runs' losses cannot be the same; empty: in nothing.
+// Why two runs' losses cannot be the same. Empty if they can.
 std::string other_work(const Workload& here, const Workload& there) {
   if (here.seed != there.seed) return "seed";
   if (here.data.sha256 != there.data.sha256) return "data";  // the file may have another name; its tokens count
@@ -87,7 +87,7 @@ ComparedLoss compared_loss(const Sample& base, const Sample& head, size_t pairs)
           .message = worst.passed ? how_far_apart(identical, worst.deviation.value(), tolerance) : worst.message};
 }
 
-// As in a study: the largest of the runs.
+// The largest of the runs, as in a study.
 int64_t peak_bytes(const Sample& sample) {
   int64_t peak = 0;
   for (const Record& record : sample.records) peak = std::max(peak, record.memory.peak_bytes);
@@ -159,7 +159,7 @@ struct Matched {
   std::vector<const Sample*> base, head;  // the others
 };
 
-// By recipe and size, then by recipe alone; where each side has one sample only, those two.
+// Matches samples by recipe and size, then by recipe alone. If each side has one sample, those two match.
 Matched match(const Side& base, const Side& head) {
   Matched result;
   for (const Sample& sample : base.samples) result.base.push_back(&sample);
@@ -179,7 +179,7 @@ Matched match(const Side& base, const Side& head) {
   return result;
 }
 
-// In what the records' circumstances differ, within a match.
+// How the circumstances of matched records differ.
 std::vector<std::string> differing_circumstances(const std::vector<Match>& matches) {
   std::vector<std::string> differing;
   for (const auto& [a, b] : matches) {

@@ -17,10 +17,9 @@ struct CompareOptions {
 inline constexpr const char* not_interleaved =
     "not interleaved: a change of the machine between the two sides' runs looks like a change of the program";
 
-// Samples are matched by recipe and size, then by recipe alone; where each side has one only, those two. Runs are
-// paired in order, as many as both have. Throws std::invalid_argument where nothing matches, harness::Unfit where
-// records that were matched were measured under different circumstances (results/setting.h) and `force` is
-// not given: with it they stand in the result under "forced".
+// Matches samples by recipe and size, then by recipe alone. If each side has one sample, those two match. Pairs runs in
+// order, as many as both have. Throws std::invalid_argument if nothing matches. Throws harness::Unfit if matched
+// records have different circumstances (results/setting.h). With `force` the result lists them under "forced" instead.
 Comparison compare_sides(const Side& base, const Side& head, const CompareOptions& options);
 
 }  // namespace ablations

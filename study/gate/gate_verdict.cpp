@@ -99,8 +99,8 @@ const Sample* find_base(const Side& base, const Sample& head) {
 }
 
 // What equal programs would have shown: published by --calibrate under these circumstances, else from these pairs' own
-// spread. Against a baseline that is the spread of its sessions, and of too few there is none: in one session, as of a
-// calibration, nothing shows how far two are apart.
+// spread. Against a baseline that is the spread of its sessions. Too few sessions have none: one session, as of a
+// calibration, shows no spread.
 std::optional<NoiseFloor> noise_floor_of(const Plan& plan, const Measurements& measured, const ComparedRecipe& entry) {
   const Sample* head = find_sample(measured.head, entry.label);
   const Sample* base = head == nullptr ? nullptr : find_base(measured.base, *head);
@@ -126,12 +126,12 @@ int exit_status(GateOutcome outcome) {
 }
 
 // An entry's verdict on time, unless its losses are others.
-GateOutcome judged(const ComparedRecipe& entry) {
+GateOutcome recipe_outcome(const ComparedRecipe& entry) {
   return entry.loss.is_good() ? outcome_of(entry.verdict) : GateOutcome::regression;
 }
 
 // The worst of the entries', and why.
-GateOutcome judge(const Comparison& comparison, std::vector<std::string>& reasons) {
+GateOutcome worst_outcome(const Comparison& comparison, std::vector<std::string>& reasons) {
   GateOutcome worst = GateOutcome::same;
   const std::vector order{GateOutcome::same, GateOutcome::improvement, GateOutcome::inconclusive,
                           GateOutcome::regression};
@@ -144,7 +144,7 @@ GateOutcome judge(const Comparison& comparison, std::vector<std::string>& reason
     if (!entry.loss.is_good()) {
       reasons.push_back(fmt::format("{}: it no longer learns the same: {}", entry.label, entry.loss.message));
     }
-    if (place(judged(entry)) > place(worst)) worst = judged(entry);
+    if (place(recipe_outcome(entry)) > place(worst)) worst = recipe_outcome(entry);
   }
   return worst;
 }
@@ -228,10 +228,9 @@ std::optional<Baseline> stored_baseline(const fs::path& file, const Sample& samp
   return baseline;
 }
 
-// What head's runs are kept as, for later ones to be judged by. Runs of the baseline's own program are one more session
-// of it, whatever the verdict: how far its sessions are apart is what others are judged by. Of another program, where
-// there is a baseline of these circumstances, only an improvement takes its place: slowdowns that are each too small to
-// matter would add up unseen.
+// What head's runs are kept as, for later ones to be judged by. Runs of the baseline's own program become its next
+// session, whatever the verdict. Later programs are judged by how far its sessions are apart. Another program replaces
+// a baseline of these circumstances only if it is an improvement. Otherwise small slowdowns would add up unseen.
 std::vector<KeptFile> files_to_keep(const Plan& plan, const fs::path& folder, const Side& head, GateResult& result) {
   std::vector<KeptFile> files;
   const bool is_last_look = result.verdict != GateOutcome::inconclusive || result.pairs == plan.repeats;
@@ -240,7 +239,7 @@ std::vector<KeptFile> files_to_keep(const Plan& plan, const fs::path& folder, co
   const fs::path to = folder_of_baselines(plan, folder);
   const auto improved = [&](const Sample& sample) {
     return result.comparison && std::ranges::any_of(result.comparison->entries, [&](const ComparedRecipe& entry) {
-             return entry.label == sample.label && judged(entry) == GateOutcome::improvement;
+             return entry.label == sample.label && recipe_outcome(entry) == GateOutcome::improvement;
            });
   };
   for (const Sample& sample : head.samples) {
@@ -309,7 +308,7 @@ EarlyVerdict said_before_comparing(const Plan& plan, Measurements& measured) {
 }
 
 // What a calibration makes of a verdict.
-EarlyVerdict said_of_itself(EarlyVerdict said) {
+EarlyVerdict calibration_verdict(EarlyVerdict said) {
   if (said.verdict == GateOutcome::unfit) return said;
   if (said.verdict != GateOutcome::regression && said.verdict != GateOutcome::improvement)
     return {GateOutcome::calibrated, {}};
@@ -337,7 +336,7 @@ Judgement gate_verdict(const Plan& plan, const fs::path& folder, int64_t pairs, 
                                        .force = plan.gate->force || plan.gate->calibrates,
                                        .interleaved = true});  // or the gate itself warns
     const std::vector<ComparedRecipe>& entries = result.comparison->entries;
-    said.verdict = judge(*result.comparison, said.reasons);
+    said.verdict = worst_outcome(*result.comparison, said.reasons);
     for (const ComparedRecipe& entry : entries) {
       result.noise.push_back(noise_floor_of(plan, measured, entry));
       if (!plan.gate->calibrates) warn(plan, measured, entry, result.noise.back(), result.warnings);
@@ -348,7 +347,7 @@ Judgement gate_verdict(const Plan& plan, const fs::path& folder, int64_t pairs, 
     }
   }
   warn_of_disturbed(measured, result.warnings);
-  if (plan.gate->calibrates) said = said_of_itself(std::move(said));
+  if (plan.gate->calibrates) said = calibration_verdict(std::move(said));
   result.verdict = *said.verdict;
   result.exit_status = exit_status(result.verdict);
   result.reasons = std::move(said.reasons);

@@ -10,7 +10,7 @@
 
 namespace ablations {
 
-// For later gates to judge by.
+// A file that later gates judge by.
 struct KeptFile {
   std::filesystem::path path;
   std::variant<Baseline, Noise> document;
@@ -21,11 +21,11 @@ struct Judgement {
   std::vector<KeptFile> files;  // that it says are saved
 };
 
-// The folder that baselines and noise floors are saved into: --baselines where the gate saves, else one of its own.
+// The folder that baselines and noise floors are saved into: --baselines if the gate saves, else the gate's own.
 std::filesystem::path folder_of_baselines(const Plan& plan, const std::filesystem::path& folder);
 
-// On the first `pairs` pairs of a gate's plan. Writes nothing. Throws harness::Unfit for circumstances that differ
-// without --force.
+// The verdict on the first `pairs` pairs of a gate's plan. Writes nothing. Throws harness::Unfit for circumstances that
+// differ without --force.
 Judgement gate_verdict(const Plan& plan, const std::filesystem::path& folder, int64_t pairs, bool topped_up);
 
 }  // namespace ablations

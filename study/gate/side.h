@@ -24,8 +24,8 @@ struct Side {
 };
 
 // Puts a record into the side's sample of that label and recipe, or among those that are left out. `rung`: the
-// record's, as its study judged it (judge.h): where that has no number, none of its records is one, however good it is
-// by itself. Throws std::invalid_argument for a record that contradicts itself.
+// record's, as its study judged it (judge.h). Without a number of the rung, none of its records counts. Throws
+// std::invalid_argument for a record that contradicts itself.
 void add_record(Side& side, const std::string& label, const Record& record, const StudyRung* rung = nullptr);
 
 // A record, a study (StudyPlace in study_place.h), a baseline, or any folder with records. Runs of peers are not looked

@@ -244,7 +244,7 @@ bool read_checkpoint(std::string_view bytes) {
 // As `ladder report` draws it again.
 bool read_lr_sweep(std::string_view bytes) {
   return taken([&] {
-    const auto sweep = ablations::with_said(ablations::judged(same_again<ablations::LearningRateSweep>(bytes)));
+    const auto sweep = ablations::with_said(ablations::with_verdicts(same_again<ablations::LearningRateSweep>(bytes)));
     (void)ablations::value_from<ablations::LearningRateSweep>(Json::parse(ablations::json_of(sweep).dump()),
                                                               "the sweep");
     check_shown(ablations::lr_sweep_table(sweep));
@@ -253,7 +253,7 @@ bool read_lr_sweep(std::string_view bytes) {
 
 bool read_to_loss(std::string_view bytes) {
   return taken([&] {
-    const auto study = ablations::with_said(ablations::judged(same_again<ablations::TimeToLoss>(bytes)));
+    const auto study = ablations::with_said(ablations::with_verdicts(same_again<ablations::TimeToLoss>(bytes)));
     (void)ablations::value_from<ablations::TimeToLoss>(Json::parse(ablations::json_of(study).dump()), "the study");
     check_shown(ablations::to_loss_table(study));
   });

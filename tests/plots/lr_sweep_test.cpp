@@ -15,7 +15,9 @@ namespace lr_sweep_test {
 
 using namespace ablations;
 
-LearningRateSweep told(LearningRateSweep sweep = planted::sweep()) { return with_said(judged(std::move(sweep))); }
+LearningRateSweep told(LearningRateSweep sweep = planted::sweep()) {
+  return with_said(with_verdicts(std::move(sweep)));
+}
 
 TEST(LearningRateSweepSaid, SayWhyOfEachRate) {
   const LearningRateSweep sweep = told();

@@ -15,7 +15,7 @@ namespace to_loss_test {
 
 using namespace ablations;
 
-TimeToLoss told_study(TimeToLoss study = planted::to_loss()) { return with_said(judged(std::move(study))); }
+TimeToLoss told_study(TimeToLoss study = planted::to_loss()) { return with_said(with_verdicts(std::move(study))); }
 
 TEST(TimeToLossSaid, SayWhatEachRungDoes) {
   const TimeToLoss study = told_study();

@@ -21,11 +21,11 @@ TEST(Figures, TimesAndRatesHaveThreeDigits) {
   EXPECT_EQ(in_ms(0.579), "0.579 ms");
   EXPECT_EQ(in_ms(0.0579), "0.0579 ms");
   EXPECT_EQ(in_ms(0), "0 ms");
-  EXPECT_EQ(count(16384), "16.4K");
-  EXPECT_EQ(count(999.6), "1.00K");
-  EXPECT_EQ(count(999'600), "1.00M");
-  EXPECT_EQ(count(5.123), "5.12");
-  EXPECT_EQ(count(2e15), "2,000T");
+  EXPECT_EQ(abbreviated(16384), "16.4K");
+  EXPECT_EQ(abbreviated(999.6), "1.00K");
+  EXPECT_EQ(abbreviated(999'600), "1.00M");
+  EXPECT_EQ(abbreviated(5.123), "5.12");
+  EXPECT_EQ(abbreviated(2e15), "2,000T");
 }
 
 TEST(Figures, ClockTimes) {

@@ -55,8 +55,8 @@ TEST(Estimate, IsCountedWorkByTheMachinesSpeeds) {
 TEST(Estimate, ALadderForThisMachineIsNotRefused) {
   const Plan plan = plan_of("gpt2-cpu", machines::cpu);
   const Estimate estimate = estimate_of(plan, two_cores);
-  EXPECT_EQ(hopeless(plan, estimate, 8 * gib), "");
-  EXPECT_EQ(hopeless(plan, estimate, 0), "") << "how much memory there is may not be known";
+  EXPECT_EQ(reason_against_running(plan, estimate, 8 * gib), "");
+  EXPECT_EQ(reason_against_running(plan, estimate, 0), "") << "how much memory there is may not be known";
   EXPECT_EQ(estimate_text(estimate, plan.runs).find("about 4 minutes, 3.0 GiB"), 0U)
       << estimate_text(estimate, plan.runs);
 }
@@ -66,14 +66,14 @@ TEST(Estimate, AnotherMachinesLadderTakesTooLongOrTooMuch) {
   const Estimate estimate = estimate_of(plan, two_cores);
   EXPECT_NE(estimate_text(estimate, plan.runs).find(" hours, "), std::string::npos)
       << estimate_text(estimate, plan.runs);
-  const std::string slow = hopeless(plan, estimate, 1000 * gib);
+  const std::string slow = reason_against_running(plan, estimate, 1000 * gib);
   EXPECT_NE(slow.find("a run of rung \"start\" would take about"), std::string::npos) << slow;
   EXPECT_NE(slow.find("--limit-s stops it after 900 s"), std::string::npos) << slow;
-  const std::string large = hopeless(plan, estimate, 4 * gib);
+  const std::string large = reason_against_running(plan, estimate, 4 * gib);
   EXPECT_NE(large.find("GiB of memory, but there are only 4.0 GiB (the largest B that fits is 1)"), std::string::npos)
       << large;
-  const std::string hopeless_at_any_batch = hopeless(plan, estimate, 2 * gib);
-  EXPECT_NE(hopeless_at_any_batch.find("only 2.0 GiB (not even B=1 fits)"), std::string::npos) << hopeless_at_any_batch;
+  const std::string reason_at_any_batch = reason_against_running(plan, estimate, 2 * gib);
+  EXPECT_NE(reason_at_any_batch.find("only 2.0 GiB (not even B=1 fits)"), std::string::npos) << reason_at_any_batch;
 }
 
 // Every run that was recorded with this program: the resident set of its process, or on a GPU its tensors, and what
@@ -123,8 +123,8 @@ TEST(Estimate, WithoutASpeedThereIsNoTimeButMemory) {
   EXPECT_EQ(seconds_of(estimate, plan.runs), 0);
   EXPECT_EQ(estimate_text(estimate, plan.runs).find("about "), 0U);
   EXPECT_EQ(estimate_text(estimate, plan.runs).find(','), std::string::npos);
-  EXPECT_EQ(hopeless(plan, estimate, 79 * gib), "");
-  EXPECT_NE(hopeless(plan, estimate, 10 * gib), "");
+  EXPECT_EQ(reason_against_running(plan, estimate, 79 * gib), "");
+  EXPECT_NE(reason_against_running(plan, estimate, 10 * gib), "");
 }
 
 TEST(Estimate, ThisMachinesSpeedsAreMeasured) {

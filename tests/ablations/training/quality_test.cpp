@@ -29,7 +29,7 @@ TEST(ReachedAt, IsTheFirstTime) {
 }
 
 TEST(TimeToLoss, TheSameQualityMakesASpeedupCount) {
-  const TimeToLoss study = judged(planted::to_loss());
+  const TimeToLoss study = with_verdicts(planted::to_loss());
   EXPECT_EQ(study.reference, 0U);
   EXPECT_DOUBLE_EQ(*study.rungs[0].seconds, 30);  // the geometric mean of 15, 30 and 60
   EXPECT_EQ(study.rungs[0].quality, std::nullopt);
@@ -51,7 +51,7 @@ TEST(TimeToLoss, TheSameQualityMakesASpeedupCount) {
 }
 
 TEST(TimeToLoss, ARungThatDoesNotReachTheLossHasNoSpeedup) {
-  const TimeToLoss study = judged(planted::to_loss());
+  const TimeToLoss study = with_verdicts(planted::to_loss());
   const RungToLoss& flash = study.rungs[3];
   EXPECT_EQ(flash.reached, 0);
   EXPECT_EQ(flash.ended, 3);
@@ -63,7 +63,7 @@ TEST(TimeToLoss, ARungThatDoesNotReachTheLossHasNoSpeedup) {
 TEST(TimeToLoss, SeedsThatWereLuckyMakeNoSpeedup) {
   TimeToLoss study = planted::to_loss();
   study.trainings[1].curve = planted::seed_training(2, 1, 0.5, {6, 5.5, 5.1}).curve;
-  study = judged(study);
+  study = with_verdicts(study);
   EXPECT_EQ(study.rungs[2].reached, 2);
   EXPECT_FALSE(study.rungs[2].seconds || study.rungs[2].speedup || study.rungs[2].counts);
 }
@@ -71,7 +71,7 @@ TEST(TimeToLoss, SeedsThatWereLuckyMakeNoSpeedup) {
 TEST(TimeToLoss, UnclearWhereTheMarginLiesInTheInterval) {
   TimeToLoss study = planted::to_loss();
   study.margin = 0.03;
-  study = judged(study);
+  study = with_verdicts(study);
   EXPECT_EQ(study.rungs[2].quality, Quality::unclear);
   EXPECT_TRUE(study.rungs[2].speedup);
   EXPECT_FALSE(study.rungs[2].counts);
@@ -81,7 +81,7 @@ TEST(TimeToLoss, OneSeedHasNoVerdict) {
   TimeToLoss study = planted::to_loss();
   study.seeds = 1;
   study.trainings.resize(3);
-  study = judged(study);
+  study = with_verdicts(study);
   EXPECT_EQ(study.rungs[2].quality, Quality::too_few);
   EXPECT_NEAR(study.rungs[2].difference->mean, 0.01, 1e-12);
   EXPECT_FALSE(study.rungs[2].difference->hi || study.rungs[2].speedup->lo || study.rungs[2].counts);
@@ -91,25 +91,25 @@ TEST(TimeToLoss, OneDivergedTrainingMakesARungWorse) {
   TimeToLoss study = planted::to_loss();
   study.trainings[4].not_finite = "the loss of step 12";
   study.trainings[4].curve.resize(1);
-  EXPECT_EQ(judged(study).rungs[2].quality, Quality::worse);
-  EXPECT_EQ(judged(study).rungs[2].ended, 2);
+  EXPECT_EQ(with_verdicts(study).rungs[2].quality, Quality::worse);
+  EXPECT_EQ(with_verdicts(study).rungs[2].ended, 2);
   // With a seed with which the reference diverges, too, that says nothing of the rung.
   study.trainings[3].not_finite = "the loss of step 12";
-  EXPECT_NEAR(judged(study).rungs[2].difference->mean, 0.02, 1e-12);
-  EXPECT_NE(judged(study).rungs[2].quality, Quality::worse);
+  EXPECT_NEAR(with_verdicts(study).rungs[2].difference->mean, 0.02, 1e-12);
+  EXPECT_NE(with_verdicts(study).rungs[2].quality, Quality::worse);
 }
 
 TEST(TimeToLoss, PairsAreOfOneSeed) {
   TimeToLoss study = planted::to_loss();
   study.trainings.erase(study.trainings.begin());  // the reference's first
-  study = judged(study);
+  study = with_verdicts(study);
   EXPECT_NEAR(study.rungs[2].difference->mean, 0.025, 1e-12);
 }
 
 TEST(TimeToLoss, WithoutAReferenceNothingIsCompared) {
   TimeToLoss study = planted::to_loss();
   std::erase_if(study.trainings, [](const SeedTraining& one) { return one.rung == 0; });
-  study = judged(study);
+  study = with_verdicts(study);
   EXPECT_FALSE(study.rungs[2].quality || study.rungs[2].difference || study.rungs[2].speedup);
 }
 

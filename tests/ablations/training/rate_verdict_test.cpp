@@ -24,12 +24,12 @@ std::vector<RateReason> reasons(const LearningRateSweep& sweep) {
 LearningRateSweep judged_rates(std::vector<SweptRate> rates) {
   LearningRateSweep sweep = planted::sweep();
   sweep.rates = std::move(rates);
-  return judged(std::move(sweep));
+  return with_verdicts(std::move(sweep));
 }
 
 TEST(RateVerdict, TellsEveryKindApart) {
   using enum RateReason;
-  const LearningRateSweep sweep = judged(planted::sweep());
+  const LearningRateSweep sweep = with_verdicts(planted::sweep());
   EXPECT_EQ(reasons(sweep), (std::vector{falls_slowly, still_falling, near_the_best, near_the_best, falls_behind,
                                          oscillates, diverged, diverged}));
   std::vector<RateVerdict> verdicts;
@@ -41,7 +41,7 @@ TEST(RateVerdict, TellsEveryKindApart) {
   EXPECT_EQ(sweep.end_steps, 10);
   EXPECT_EQ(sweep.margin, rate_margin);
   EXPECT_FALSE(sweep.rates.back().end);
-  EXPECT_EQ(json_of(judged(sweep)), json_of(sweep)) << "judged again";
+  EXPECT_EQ(json_of(with_verdicts(sweep)), json_of(sweep)) << "judged again";
 }
 
 TEST(RateVerdict, AnEndIsMeasuredAboutALine) {

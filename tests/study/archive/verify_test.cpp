@@ -104,7 +104,7 @@ TEST_F(Verify, FindsEveryChangedValueOfAStudy) {
 
   const Json good = study();
   const Recomputed recomputed = recompute(folder_, value_from<Study>(good, "study.json"));
-  ASSERT_TRUE(compare(good, recomputed).empty());
+  ASSERT_TRUE(compare_study(good, recomputed).empty());
   size_t numbers = 0;
   const Json flat = good.flatten();
   for (const auto& [field, value] : flat.items()) {
@@ -112,9 +112,9 @@ TEST_F(Verify, FindsEveryChangedValueOfAStudy) {
     numbers += value.is_number() ? 1 : 0;
     Json edited = good;
     edited[Json::json_pointer(field)] = nudged(value);
-    EXPECT_TRUE(names(compare(edited, recomputed), "/sha256"));
+    EXPECT_TRUE(names(compare_study(edited, recomputed), "/sha256"));
     if (field.starts_with("/hashes") || field == "/sha256") continue;
-    const std::vector<Finding> findings = compare(resealed(edited), recomputed);
+    const std::vector<Finding> findings = compare_study(resealed(edited), recomputed);
     EXPECT_EQ(findings.size(), 1U);
     EXPECT_TRUE(names(findings, field));
   }
@@ -129,13 +129,13 @@ TEST_F(Verify, FindsEveryChangedValueOfAStudy) {
       EXPECT_THROW((void)value_from<Study>(edited, "study.json"), std::invalid_argument);
       continue;
     }
-    EXPECT_FALSE(compare(edited, recomputed).empty());
-    EXPECT_TRUE(names(compare(resealed(edited), recomputed), "/" + name));
+    EXPECT_FALSE(compare_study(edited, recomputed).empty());
+    EXPECT_TRUE(names(compare_study(resealed(edited), recomputed), "/" + name));
   }
   Json more = good;
   more["rungs"][0]["note"] = "fast";
   more["warnings"].push_back("none");
-  const std::vector<Finding> findings = compare(resealed(more), recomputed);
+  const std::vector<Finding> findings = compare_study(resealed(more), recomputed);
   EXPECT_EQ(findings.size(), 2U);
   EXPECT_TRUE(names(findings, "/rungs/0/note"));
   EXPECT_TRUE(names(findings, fmt::format("/warnings/{}", good.at("warnings").size())));
