@@ -8,14 +8,13 @@
 #include "files/printable.h"
 #include "harness/machine/environment.h"
 #include "model/config.h"
-#include "model/ranks.h"
 
 #include <fmt/format.h>
-#include <torch/headeronly/version.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <stdexcept>
 #include <string_view>
@@ -140,7 +139,8 @@ CommandLine::CommandLine()
                         {"ladder ablate --ladder tiny", "All of it in seconds, on a tiny model."},
                         {"ladder ablate", "The ladder that fits this machine."}}}) {
   app.require_subcommand(1);
-  app.set_version_flag("-V,--version", fmt::format("ladder {}, torch {}", harness::program_version(), TORCH_VERSION),
+  app.set_version_flag("-V,--version",
+                       fmt::format("ladder {}, torch {}", harness::program_version(), LADDER_TORCH_VERSION),
                        "the program's and PyTorch's version");
   app.get_version_ptr()->group(app.get_help_ptr()->get_group());
   add_measuring_commands(*this);
@@ -157,19 +157,18 @@ CommandLine::CommandLine()
 
 namespace {
 
-// Before anything looks for GPUs. To commands that work in one process, a launcher's variables are somebody else's.
+// To commands that work in one process, a launcher's variables are somebody else's.
 void prepare_rank(const std::string& command) {
   const bool may_be_rank = command == "train" || command == "run";
   for (const char* name : {"WORLD_SIZE", "RANK", "LOCAL_WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"}) {
     const char* const value = std::getenv(name);
     if (value != nullptr && (!may_be_rank || *value == 0)) ::unsetenv(name);
   }
-  model::choose_gpu(model::ranks_of_environment());
 }
 
 }  // namespace
 
-int run_command_line(int argc, char** argv) {
+int run_command_line(int argc, char** argv, const std::function<void()>& prepare) {
   CommandLine line;
   if (argc == 1) {  // an empty variable in a script must not pass for a command that ended well
     fmt::print("{}", help_text(line, line.app, standard_output(), /*all=*/false));
@@ -192,6 +191,7 @@ int run_command_line(int argc, char** argv) {
     return 2;
   }
   prepare_rank(line.app.get_subcommands().front()->get_name());
+  prepare();
   return line.chosen();
 }
 

@@ -8,9 +8,6 @@
 
 namespace ablations {
 
-// The named ladder; for "" gpt2 on a machine with a GPU, gpt2-fp16 where that has no bfloat16, else gpt2-cpu.
-std::string chosen_ladder(const std::string& named);
-
 // Below the current folder: where `ladder ablate` puts its studies.
 std::filesystem::path default_studies();
 

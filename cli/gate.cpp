@@ -18,6 +18,7 @@
 #include "files/files.h"
 #include "files/printable.h"
 #include "files/sha256.h"
+#include "harness/machine/environment.h"
 #include "harness/process/unfit.h"
 #include "model/config.h"
 #include "model/data.h"
@@ -49,7 +50,11 @@ constexpr const char* went_on_after = "went on after";
 // The path to start for a bundle's folder or a program. This program is started by its path, too, because it may be one
 // of the two that are compared.
 std::string program_of(const char* flag, const std::string& named) {
-  if (named.empty()) return fs::read_symlink("/proc/self/exe").string();
+  if (named.empty()) {
+    std::string own = fs::read_symlink("/proc/self/exe").string();
+    if (own.ends_with(harness::trainer_suffix)) own.resize(own.size() - harness::trainer_suffix.size());
+    return own;
+  }
   fs::path program = fs::absolute(named);
   if (fs::is_directory(program)) program /= "ladder";
   if (!fs::is_regular_file(program) || ::access(program.c_str(), X_OK) != 0) {
@@ -60,7 +65,11 @@ std::string program_of(const char* flag, const std::string& named) {
   return program.string();
 }
 
-std::string sha256_of(const std::string& program) { return files::sha256_of_file(program); }
+// Of the file that trains.
+std::string sha256_of(const std::string& program) {
+  const fs::path trainer = harness::trainer_of(program);
+  return files::sha256_of_file(fs::exists(trainer) ? trainer : fs::path(program));
+}
 
 // The rungs to measure: those that are named, else the last that applies here.
 std::vector<size_t> chosen_rungs(const Plan& ladder, const std::vector<std::string>& names) {

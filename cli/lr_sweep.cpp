@@ -1,6 +1,7 @@
 // `ladder train --lr-sweep`: a short training for each learning rate, and what they show.
 #include "plots/lr_sweep.h"
 
+#include "ablations/run/workload.h"
 #include "ablations/training/rate_grid.h"
 #include "ablations/training/rate_verdict.h"
 #include "ablations/training/training.h"

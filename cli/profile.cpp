@@ -11,6 +11,7 @@
 #include "ablations/run/options.h"
 #include "ablations/run/runner.h"
 #include "ablations/run/study_folder.h"
+#include "ablations/run/workload.h"
 #include "cli/commands.h"
 #include "cli/defaults.h"
 #include "cli/place.h"

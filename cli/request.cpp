@@ -148,6 +148,14 @@ Choose choice_of(OwnOperations& timed) {
 
 }  // namespace
 
+std::string chosen_ladder(const std::string& named) {
+  if (!named.empty()) return named;
+  const harness::Machine& machine = harness::this_machine();
+  if (!machine.gpu) return "gpt2-cpu";
+  const model::Recipe in_bf16{.device = model::Device::cuda, .autocast = model::Autocast::bf16};
+  return recipe_obstacle(in_bf16, machine).empty() ? "gpt2" : "gpt2-fp16";
+}
+
 Plan make_plan(const AblateFlags& ablate, OwnAre own) {
   const WorkloadFlags& flags = ablate.workload;
   Ladder ladder = load_ladder(chosen_ladder(ablate.ladder));
@@ -395,6 +403,17 @@ RunOptions step_options(const DoctorFlags& flags) {
   check_context(options.model, options.T, options.positions);
   check_recipe(options.recipe, model::preset(options.model), flags.memory > 0 || !here.gpu ? another : here);
   return options;
+}
+
+std::vector<Input> inputs_of(const RunFlags& flags) {
+  std::vector<Input> inputs{{"--data", flags.workload.data.empty() ? default_text() : fs::path(flags.workload.data)},
+                            {"--vocab", flags.workload.vocabulary.empty() ? files::default_vocabulary()
+                                                                          : fs::path(flags.workload.vocabulary)},
+                            {"--recipe", flags.recipe},
+                            {"--from", flags.from},
+                            {"--plan", flags.plan}};
+  if (!flags.rung.empty()) inputs.push_back({"--ladder", ladder_file(chosen_ladder(flags.ladder))});
+  return inputs;
 }
 
 }  // namespace ablations

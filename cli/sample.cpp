@@ -1,5 +1,6 @@
 // `ladder sample`: text by trained weights.
 #include "ablations/run/options.h"
+#include "ablations/run/workload.h"
 #include "cli/commands.h"
 #include "cli/defaults.h"
 #include "cli/prompt.h"

@@ -2,6 +2,7 @@
 
 #include "ablations/run/child.h"
 #include "ablations/run/occupy.h"
+#include "ablations/run/workload.h"
 #include "files/files.h"
 #include "files/json_file.h"
 #include "harness/process/process.h"

@@ -14,6 +14,7 @@
 #include "cli/defaults.h"
 #include "cli/draw.h"
 #include "cli/place.h"
+#include "cli/request.h"
 #include "cli/training_request.h"
 #include "files/files.h"
 #include "files/printable.h"
@@ -263,8 +264,6 @@ bool all_ended_well(const TimeToLoss& study) {
 }
 
 }  // namespace
-
-bool holds_to_loss(const std::string& folder) { return fs::exists(fs::path(folder) / to_loss_file); }
 
 int to_loss(const ToLossFlags& flags) {
   const fs::path out = files::named_folder(flags.training.out);

@@ -1,5 +1,7 @@
-// `ladder train`: begins or resumes a training. `ladder tokenize`: its text as a token file.
+// `ladder train`: begins or resumes a training.
 #include "ablations/run/reproduce.h"
+#include "ablations/run/workload.h"
+#include "ablations/training/checkpoints.h"
 #include "ablations/training/training.h"
 #include "ablations/training/training_folder.h"
 #include "ablations/training/training_log.h"
@@ -7,6 +9,7 @@
 #include "cli/defaults.h"
 #include "cli/place.h"
 #include "cli/prompt.h"
+#include "cli/request.h"
 #include "cli/training_request.h"
 #include "files/json_file.h"
 #include "files/printable.h"
@@ -387,25 +390,6 @@ int train(const TrainFlags& flags) {
   say_how_it_ended(flags, training, end, kept);
   if (!flags.save.empty()) save_last_weights(trainer, flags.save);
   return status_of(end);
-}
-
-int tokenize(const TokenizeFlags& flags) {
-  check_can_write("--out", flags.out);
-  const std::filesystem::path vocabulary =
-      flags.vocabulary.empty() ? files::default_vocabulary() : std::filesystem::path(flags.vocabulary);
-  check_not_read("--out", flags.out, {{"--data", flags.data}, {"--vocab", vocabulary}});
-  const model::Marks marks = marks_of(flags.end_of_text);
-  const auto stream =
-      model::tokens_of_text(flags.data, vocabulary, files::cache_folder() / "tokens", model::Keep::in_memory, marks);
-  model::write_tokens(flags.out, stream.tokens);
-  say_note(note_of_marks(flags.data, model::marks_in_file(flags.data), marks));
-  const auto text = static_cast<double>(std::filesystem::file_size(flags.data));
-  const auto tokens = static_cast<double>(stream.tokens.size() * sizeof(uint16_t));
-  fmt::print(files::is_standard_output(flags.out) ? stderr : stdout, "{}: {} token{} in {}, from {} of text{}\n",
-             files::printable(flags.out), stream.tokens.size(), stream.tokens.size() == 1 ? "" : "s",
-             number_of(static_cast<int64_t>(tokens), "byte"), number_of(static_cast<int64_t>(text), "byte"),
-             text > 0 ? fmt::format(" ({:.2f} of its size)", tokens / text) : "");
-  return 0;
 }
 
 }  // namespace ablations

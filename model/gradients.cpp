@@ -54,12 +54,4 @@ Gradients* gradients_of(int64_t handle) {
   return reinterpret_cast<Gradients*>(handle);  // NOLINT(performance-no-int-to-ptr): handle_of's
 }
 
-std::string master_weights_obstacle(const Recipe& recipe) {
-  if (recipe.autocast == Autocast::fp16) return "master weights know float32 and bfloat16, not float16";
-  if (recipe.qkv_products != QkvProducts::one) return "master weights need query, key and value as one product";
-  const bool fused = recipe.norm == Norm::fused && recipe.mlp == Mlp::fused &&
-                     recipe.cross_entropy == CrossEntropy::fused && recipe.optimizer == Optimizer::fused;
-  return fused ? "" : "master weights need norm, mlp, cross_entropy and optimizer fused";
-}
-
 }  // namespace model

@@ -52,7 +52,4 @@ at::Tensor deliver_product(Products kind, Gradients* gradients, const at::Tensor
 int64_t handle_of(Gradients* gradients);
 Gradients* gradients_of(int64_t handle);
 
-// Why no step under the recipe can have master weights; empty: it can.
-std::string master_weights_obstacle(const Recipe& recipe);
-
 }  // namespace model

@@ -149,8 +149,6 @@ void write_gradient_of_embedding(const Recipe& recipe, Gradients& gradients, Ops
 
 }  // namespace
 
-bool has_cuda_kernels() { return built_with_cuda_kernels; }
-
 std::vector<TimedProduct> timed_products() {
   if constexpr (built_with_cuda_kernels) {
     return cuda_timed_products();

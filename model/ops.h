@@ -117,7 +117,6 @@ decltype(Ops::head_loss) fused_head_loss(Products products, Gradients* gradients
 
 // The same by our own CUDA kernels: cuda/add_norm.cpp, cuda/mlp.cpp, cuda/head_loss.cpp, cuda/linear.cpp,
 // cuda/embedding.cpp. Only where the program has them.
-bool has_cuda_kernels();
 std::vector<TimedProduct> cuda_timed_products();
 decltype(Ops::add_norm) cuda_add_norm(Gradients* gradients = nullptr);
 decltype(Ops::mlp) cuda_mlp(Gradients* gradients = nullptr);

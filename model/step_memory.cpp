@@ -1,7 +1,5 @@
 #include "model/step_memory.h"
 
-#include "ablations/techniques/cpu/fused.h"
-
 #include <algorithm>
 #include <vector>
 

@@ -11,7 +11,7 @@
 //                while it computes. FlashAttention keeps none (Dao et al. 2022).
 //   logits       with their log-probabilities. ATen's loss makes two more float32 matrices of that size; under CUDA's
 //                autocast it keeps them in both types and makes one more. The loss in place makes none, and the fused
-//                loss has one chunk (fused.h).
+//                loss has one chunk (head_loss_chunk_bytes).
 //
 // They are never all there. The peak is at one of four moments, because between them memory grows or falls evenly,
 // layer by layer. On a GPU the tensors at the peak are what PyTorch counts as allocated, within 3 %: the fake device of
@@ -85,6 +85,12 @@ void visit_parts(Parts& parts, Visitor&& visit) {
   visit("allocator", parts.allocator, "between the tensors");
   visit("process", parts.process, "PyTorch and its libraries, a GPU's context");
 }
+
+// Logits that exist at once in the fused head and loss. Each further chunk reads and writes the embedding's gradient
+// once more, which for GPT-2 124M is 154 MB.
+constexpr int64_t head_loss_chunk_bytes = int64_t{128} << 20;
+// On a GPU: fewer chunks, so that the embedding's gradient is not what takes the time.
+constexpr int64_t cuda_head_loss_chunk_bytes = int64_t{1} << 30;
 
 // Of a step with `accumulation` micro-steps of B sequences of T tokens. More than two micro-steps take what two take.
 StepMemory step_memory(const Config& config, const Recipe& recipe, int64_t B, int64_t T, int64_t accumulation = 1);

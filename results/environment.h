@@ -85,8 +85,9 @@ struct Environment {
   }
 };
 
-// Of this process, now.
+// Of this process, now: all of it, and what a program without PyTorch's and CUDA's libraries knows.
 Environment environment_here();
+Environment environment_of_program();
 
 // Compiled once, in the source beside this.
 extern template files::Json json_of(const Environment&);

@@ -51,9 +51,6 @@ std::optional<int64_t> ranks_under(const model::Recipe& recipe);
 // autograd's for the backward pass.
 int busy_threads(model::Device device, int threads);
 
-// Sets the host's memory and the threads as the run wants them: before the process makes its first tensor.
-void prepare_process(const RunOptions& options);
-
 // The run's tokens, in memory where its batches are made of such. Throws std::invalid_argument for a text or a token
 // file that cannot be read or that the model's vocabulary does not cover.
 model::TokenStream tokens_of(const RunOptions& options);

@@ -1,12 +1,12 @@
 #include "ablations/techniques/fused.h"
 
-#include "model/ops.h"
-
 #include <fmt/format.h>
 
 namespace ablations {
 
 using namespace model;
+
+bool has_cuda_kernels() { return LADDER_CUDA_KERNELS != 0; }
 
 std::string fused_obstacle(const Recipe& recipe, const harness::Machine& machine) {
   if (recipe.device == Device::cuda) {

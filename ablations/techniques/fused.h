@@ -9,6 +9,9 @@
 
 namespace ablations {
 
+// Whether this program has our own CUDA kernels.
+bool has_cuda_kernels();
+
 // Why none of them can be executed under the recipe; empty: they can. Autocast's type decides, and the device.
 std::string fused_obstacle(const model::Recipe& recipe, const harness::Machine& machine);
 

@@ -13,12 +13,6 @@
 
 namespace model {
 
-// Logits that exist at once in the fused head and loss. Each further chunk reads and writes the embedding's gradient
-// once more, which for GPT-2 124M is 154 MB.
-constexpr int64_t head_loss_chunk_bytes = int64_t{128} << 20;
-// On a GPU: fewer chunks, so that the embedding's gradient is not what takes the time.
-constexpr int64_t cuda_head_loss_chunk_bytes = int64_t{1} << 30;
-
 // Rows that one thread does at least.
 constexpr int64_t rows_at_once = 8;
 

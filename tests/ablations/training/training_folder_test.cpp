@@ -1,6 +1,7 @@
 // A training's folder: what begins in it, checkpoints that are whole, which of them stay, and which are refused.
 #include "ablations/training/training_folder.h"
 
+#include "ablations/training/checkpoints.h"
 #include "ablations/training/training.h"
 #include "files/files.h"
 #include "model/config.h"
