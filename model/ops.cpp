@@ -3,6 +3,7 @@
 #include "ablations/techniques/cpu/fused.h"
 #include "ablations/techniques/products/products.h"
 #include "model/precision.h"
+#include "model/step_memory.h"
 
 #include <ATen/autocast_mode.h>
 

@@ -1,13 +1,13 @@
 #include "ablations/micro/products.h"
 
 #include "ablations/micro/timed_matmul.h"
-#include "ablations/techniques/cpu/fused.h"
 #include "files/files.h"
 #include "harness/machine/environment.h"
 #include "harness/process/locks.h"
 #include "harness/process/unfit.h"
 #include "model/config.h"
 #include "model/costs.h"
+#include "model/step_memory.h"
 #include "results/environment.h"
 
 #include <CLI/CLI.hpp>

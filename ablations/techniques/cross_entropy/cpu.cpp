@@ -6,6 +6,7 @@
 #include "ablations/techniques/products/products.h"
 #include "model/gradients.h"
 #include "model/ops.h"
+#include "model/step_memory.h"
 
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/custom_function.h>
