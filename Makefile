@@ -38,8 +38,8 @@ needs_clang_format = command -v $(CLANG_FORMAT) > /dev/null \
 .NOTPARALLEL:  # the set-up comes first, the compilers get their jobs below
 .PHONY: build setup setup-tests data run micro test test-all asan fuzz bundle gpu-check workflows format format-check tidy clean help
 
-build: setup  ## the program, build/release/ladder (the default)
-	$(call compile,release,the program,--target ladder)
+build: setup  ## the program, build/release/ladder and ladder-gpt2 (the default)
+	$(call compile,release,the program,--target ladder ladder_gpt2)
 
 setup:  ## Debian's libraries and the private environment with LibTorch
 	@$(PYTHON) setup/toolchain.py --steps $(STEPS)
@@ -80,7 +80,7 @@ fuzz: setup-tests  ## the file readers under libFuzzer, FUZZ_SECONDS (60) each; 
 	tests/fuzz/run build/fuzz $(or $(FUZZ_SECONDS),60)
 
 bundle: setup data  ## the folder bundle/, which runs wherever PyTorch 2.11 is
-	$(call compile,release,the program with its device tests and micro benchmarks,--target ladder device_tests ladder_micro)
+	$(call compile,release,the program with its device tests and micro benchmarks,--target ladder ladder_gpt2 device_tests ladder_micro)
 	@$(PYTHON) packaging/bundle.py --build-dir build/release --out bundle
 
 gpu-check: bundle  ## what only a GPU can tell: bundle/gpu-check $(ARGS); ARGS="prove FOLDER" first

@@ -1,262 +1,27 @@
-// `ladder ablate`: begins or resumes a study.
+// `ladder ablate`: its flags and its help. What it does is in cli/gpt2/ablate.cpp.
 #include "ablations/plan/ladder.h"
-#include "ablations/plan/quick.h"
-#include "ablations/plan/shard.h"
-#include "ablations/profile/estimate.h"
-#include "ablations/run/memory.h"
-#include "ablations/run/occupy.h"
-#include "ablations/run/runner.h"
-#include "ablations/run/study_folder.h"
 #include "cli/command.h"
-#include "cli/defaults.h"
-#include "cli/draw.h"
-#include "cli/place.h"
-#include "cli/prospect.h"
-#include "cli/request.h"
-#include "files/files.h"
-#include "files/printable.h"
-#include "harness/machine/environment.h"
-#include "harness/process/locks.h"
-#include "harness/process/unfit.h"
-#include "study/archive/seal.h"
-#include "text/figures.h"
+#include "cli/commands.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
-#include <unistd.h>
 
-#include <algorithm>
-#include <chrono>
-#include <cstdio>
 #include <stdexcept>
-#include <thread>
-#include <utility>
+#include <string>
 #include <vector>
 
 namespace ablations {
 
-namespace fs = std::filesystem;
-using files::printable;
+bool is_to_loss(const AblateFlags& flags) {
+  return flags.to_loss.loss > 0 || (flags.resume && holds_to_loss(flags.out));
+}
 
 namespace {
-
-struct AblateFlags : StudyFlags {
-  std::string out;
-  int64_t budget_s = 0;
-  bool resume = false, json = false, verbose = false;
-  bool force = false;    // start although a run is expected to fail
-  bool dry_run = false;  // only print what would be run
-  bool explain = false;  // trace every rung, too, and say what changed
-  ToLossFlags to_loss;
-};
-
-struct OpenedStudy {
-  Plan plan;
-  fs::path folder;
-  bool is_new;         // its folder does not exist yet
-  bool grows = false;  // from a quick look to the whole ladder
-};
-
-OpenedStudy resumed_study(const AblateFlags& flags) {
-  const fs::path out = files::named_folder(flags.out);
-  Plan plan = open_study(out);
-  if (plan.gate) {
-    throw std::invalid_argument(
-        fmt::format("{}: is a gate, not a study; resume it with: ladder gate --resume --out {}", flags.out, flags.out));
-  }
-  if (flags.quick && !plan.quick) {
-    throw std::invalid_argument(fmt::format(
-        "--quick: the study in {} is of the whole ladder; --resume without --quick completes it", flags.out));
-  }
-  const bool grows = plan.quick && !flags.quick;
-  if (grows) plan = whole_plan(plan);
-  check_reads_elsewhere(out, inputs_of(plan));
-  (void)check_workload(plan);
-  check_not_edited(plan, out);
-  return {std::move(plan), out, /*is_new=*/false, grows};
-}
-
-// Waits, for instance, for the build that made this program.
-void wait_for_quiet() {
-  for (int seconds = 0; seconds < 60 && harness::other_work_runs(); ++seconds) {
-    if (seconds == 0) fmt::print(stderr, "other work is running: waiting up to a minute for it to end\n");
-    std::this_thread::sleep_for(std::chrono::seconds(1));
-  }
-}
-
-// Throws harness::Unfit if a run is expected to fail.
-void check_estimate(const Plan& plan, const Estimate& estimate) {
-  const harness::Machine& machine = harness::this_machine();
-  const std::string why = reason_against_running_here(plan, estimate);
-  if (why.empty()) return;
-  const std::vector<std::string> names = ladder_names();
-  const bool has_own = !machine.gpu && std::ranges::find(names, plan.ladder.name + "-cpu") != names.end();
-  const Ladder fitting = load_ladder(has_own ? plan.ladder.name + "-cpu" : chosen_ladder(""));
-  const bool fits_better = has_own || (plan.workload.model == fitting.workload.model &&
-                                       plan.workload.B * plan.workload.T > fitting.workload.B * fitting.workload.T);
-  const std::string instead =
-      fits_better ? fmt::format("this machine's ladder is {0}: ladder ablate --ladder {0}", fitting.name)
-                  : "fewer --steps, a smaller --batch, --context or --model take less";
-  throw harness::Unfit(fmt::format("ladder {} ({} in all, estimated): {}; {}; --force starts anyway", plan.ladder.name,
-                                   estimate_text(estimate, runs_to_make(plan)), why, instead));
-}
-
-fs::path folder_for(const AblateFlags& flags, const Plan& plan) {
-  return flags.out.empty() ? default_studies() / plan.id : files::named_folder(flags.out);
-}
-
-// Prints the plan. Throws as a new study does.
-int dry_run(const AblateFlags& flags) {
-  const Prospect prospect = prospect_of(flags);
-  (void)check_workload(prospect.plan);
-  fmt::print("{}", rungs_text(prospect));
-  const fs::path out = folder_for(flags, prospect.plan);
-  check_may_begin(out);
-  std::fflush(stdout);
-  if (!flags.force) check_estimate(prospect.plan, prospect.estimate);
-  fmt::print("It would make {} and write them into {}\n", number_of(std::ssize(prospect.plan.runs), "run"),
-             printable(out.string()));
-  return 0;
-}
-
-OpenedStudy new_study(const AblateFlags& flags) {
-  // Refuses an impossible study before anything is timed. The timed plan has the listed plan's rungs or fewer.
-  const Plan listed = make_plan(flags, OwnAre::as_listed);
-  const std::string tokens = check_workload(listed);
-  if (flags.quick && !flags.out.empty()) check_may_begin(files::named_folder(flags.out));
-  if (flags.quick && !flags.force) wait_for_quiet();
-  if (!flags.force) check_estimate(listed, estimate_of(listed, speeds_for(listed)));
-  Plan plan = make_plan(flags);
-  plan.workload.tokens = tokens;
-  const fs::path out = folder_for(flags, plan);
-  if (flags.ladder.empty()) {
-    fmt::print(
-        stderr, "ladder {}: {}\n", plan.ladder.name,
-        harness::this_machine().gpu
-            ? fmt::format("there is a CUDA device, {}{}", harness::this_machine().gpu->name,
-                          plan.ladder.name == "gpt2" ? "" : ", without bfloat16")
-            : harness::this_machine().no_gpu_reason + ", so this measures what the CPU can do; CPU figures only");
-  }
-  // Slurm starts a shard again after a pre-emption. Its plan is the same, so it is resumed.
-  const bool resumes = plan.shard && fs::exists(out / "plan.json") && json_of(open_study(out)) == json_of(plan);
-  if (resumes) {
-    check_reads_elsewhere(out, inputs_of(plan));
-    check_not_edited(plan, out);
-  } else {
-    check_may_begin(out);
-  }
-  return {std::move(plan), out, !resumes};
-}
-
-// Prints a table and draws a page, or prints JSON. Returns exit status 1 if a rung failed, was not proven or is void.
-int show(const Plan& plan, const StudyFiles& study, const fs::path& folder, const AblateFlags& flags) {
-  if (flags.json) return show_study(study.study, true);
-  const Drawn drawn = plan.shard ? Drawn{} : try_draw_report(study, folder);
-  const int status = show_study(study.study, false, flags.verbose);
-  if (plan.shard) {
-    fmt::print("This is shard {} of {}; when all are done, join them with: ladder merge SHARD... --out FOLDER\n",
-               plan.shard->index, plan.shard->count);
-    return status;
-  }
-  fmt::print("{}", drawn.said);
-  std::fflush(stdout);
-  if (drawn.exit_status != 0) {
-    fmt::print(stderr, "the study is saved; draw it, here or wherever its folder is copied, with: ladder report {}\n",
-               printable(folder.string()));
-  }
-  return status;
-}
-
-int measure_ladder(const AblateFlags& flags) {
-  if (flags.dry_run) return dry_run(flags);
-  const auto [plan, out, is_new, grows] = flags.resume ? resumed_study(flags) : new_study(flags);
-  if (flags.explain && plan.mode != Mode::cumulative) {
-    throw std::invalid_argument(
-        "--explain: needs --mode cumulative, because it compares each rung with the one before it; "
-        "ladder profile --diff explains any two rungs");
-  }
-  const std::vector<PlannedRun> runs = runs_to_make(plan);
-  Occupied devices = occupy(devices_of(plan, runs), "ladder ablate", out, flags.wait);
-  const Estimate estimate = estimate_of(plan, speeds_for(plan));
-  if (is_new) {
-    create_study(plan, out);
-    for (const std::string& line : harness::disturbances()) fmt::print(stderr, "note: {}\n", line);
-    fmt::print(stderr, "{} of {} into {} (order seed {}): {} if nothing else runs\n",
-               number_of(std::ssize(runs), "run"), number_of(plan.warmup_steps + plan.timed_steps, "step"),
-               printable(out.string()), plan.order_seed, estimate_text(estimate, runs));
-  }
-  if (grows) {
-    check_goes_on_here(plan, out);
-    const harness::FolderLock lock(out);
-    check_records_are_of(plan, out, Unnamed::refused);
-    write_document(out / "plan.json", plan);
-    fmt::print(stderr, "the quick look continues as the whole ladder: {} in all if nothing else runs\n",
-               estimate_text(estimate, runs));
-  }
-  if (plan.shard && runs.empty()) {
-    fmt::print(flags.json ? stderr : stdout, "shard {}/{} has nothing to do: the plan has {} repeat{}\n",
-               plan.shard->index, plan.shard->count, plan.repeats, plan.repeats == 1 ? "" : "s");
-    if (flags.json) (void)show_study(computed_study(plan, out).study, true);
-    return 0;
-  }
-  // A build may replace the file while the study runs, so the path is no use.
-  const Programs programs{.ladder = fmt::format("/proc/{}/exe", ::getpid()), .python = python()};
-  const std::string resume_command = fmt::format("ladder ablate --resume{}{} --out {}", plan.quick ? " --quick" : "",
-                                                 flags.explain ? " --explain" : "", printable(out.string()));
-  const auto interrupted = [&] {
-    fmt::print(stderr, "completed runs are saved; resume with: {}\n", resume_command);
-    return 130;
-  };
-  const auto begun = std::chrono::steady_clock::now();
-  const Outcome outcome = carry_out(plan, out, programs, static_cast<double>(flags.budget_s), estimate.run_s);
-  if (outcome.interrupted) {
-    // A run that was made again must not look like an edited record.
-    if (fs::exists(out / "study.json")) write_document(out / "study.json", computed_study(plan, out).study);
-    return interrupted();
-  }
-  const bool explains =
-      flags.explain || (harness::this_machine().gpu && flags.budget_s == 0 && !plan.shard && !plan.quick);
-  const auto until =
-      flags.budget_s > 0 ? begun + std::chrono::seconds(flags.budget_s) : std::chrono::steady_clock::time_point::max();
-  const bool traced = !explains || plan.mode != Mode::cumulative || trace_rungs(plan, out, programs, until);
-  devices.clear();
-  const StudyFiles study = computed_study(plan, out);
-  write_document(out / "study.json", study.study);
-  if (!traced) return interrupted();
-  const int status = show(plan, study, out, flags);
-  if (outcome.not_made + outcome.not_made_again > 0) {
-    std::vector<std::string> left;
-    const auto add = [&](size_t count, const char* which, const char* again) {
-      if (count == 0) return;
-      left.push_back(fmt::format("{} {}run{} not made{}", count, which, count == 1 ? " was" : "s were", again));
-    };
-    add(outcome.not_made, "", "");
-    add(outcome.not_made_again, "disturbed ", " again");
-    std::fflush(stdout);
-    fmt::print(stderr, "{}: the budget of {} s is spent; resume with: {}\n", fmt::join(left, ", "), flags.budget_s,
-               resume_command);
-  }
-  return outcome.some_failed ? 1 : status;
-}
 
 // The flags of runs, which --to-loss does not make.
 const std::vector<std::string> flags_of_runs{"--mode",      "--factors", "--sweep",   "--with-peer",  "--peer-modes",
                                              "--peer-rung", "--quick",   "--repeats", "--order-seed", "--limit-s",
                                              "--budget-s",  "--force",   "--warmup",  "--repeat-to",  "--cold-cache",
                                              "--shard",     "--explain", "--dry-run"};
-
-// The study of --to-loss, with the flags that both kinds of studies have.
-ToLossFlags to_loss_flags(const AblateFlags& flags) {
-  ToLossFlags to_loss = flags.to_loss;
-  to_loss.training.workload = flags.workload;
-  to_loss.training.out = flags.out;
-  to_loss.training.resume = flags.resume;
-  to_loss.training.json = flags.json;
-  to_loss.ladder = flags.ladder;
-  to_loss.rungs = flags.design.rungs;
-  to_loss.wait = flags.wait;
-  return to_loss;
-}
 
 const Words ablate_words{
     .group = "Measure",
@@ -347,10 +112,6 @@ void add_flags_of_results(Command& command, AblateFlags& flags) {
   command.add_flag("--json", flags.json, "print the study as JSON, draw nothing");
 }
 
-bool is_to_loss(const AblateFlags& flags) {
-  return flags.to_loss.loss > 0 || (flags.resume && holds_to_loss(flags.out));
-}
-
 void check_flags(const Command& command, const AblateFlags& flags) {
   check_resume(command, {"--json", "--budget-s", "--explain", "--wait", "--quick"}, "study");
   if (!is_to_loss(flags)) {
@@ -363,10 +124,6 @@ void check_flags(const Command& command, const AblateFlags& flags) {
     throw std::invalid_argument(
         fmt::format("{}: cannot be combined with --resume of a study that was begun with --to-loss", flag));
   }
-}
-
-int ablate(const AblateFlags& flags) {
-  return is_to_loss(flags) ? to_loss(to_loss_flags(flags)) : measure_ladder(flags);
 }
 
 }  // namespace

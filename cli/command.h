@@ -66,10 +66,16 @@ struct CommandLine {
   Command app;
 };
 
-// Parses and carries out the command. Returns the exit status.
-int run_command_line(int argc, char** argv);
+// Parses the command line, calls `prepare`, and carries the command out. Returns the exit status.
+int run_command_line(
+    int argc, char** argv, const std::function<void()>& prepare = [] {});
 
-// Each adds one command. The file of its name has its flags, its help and what it does.
+// The one handler of errors, around the whole of a program. The exit status is 2 for unusable input, 3 for what this
+// machine cannot do, and 1 for every other error.
+int exit_status(const std::function<int()>& program);
+
+// Each adds one command. The file of its name has its flags and its help. It also has what the command does, unless
+// that needs PyTorch (commands.h).
 void add_doctor(CommandLine& line);
 void add_ablate(CommandLine& line);
 void add_run(CommandLine& line);
@@ -86,16 +92,7 @@ void add_tokenize(CommandLine& line);
 void add_help(CommandLine& line);
 void add_completion(CommandLine& line);
 
-// `ladder ablate --to-loss`, in to_loss.cpp. Trains each rung with each seed, and compares time to a loss, and quality.
-// Returns the exit status: 1 if a training failed or diverged, 130 if interrupted.
-void add_to_loss_flags(Command& command, ToLossFlags& flags);
-int to_loss(const ToLossFlags& flags);
-// Whether the folder holds such a study.
-bool holds_to_loss(const std::string& folder);
-
-// `ladder train --lr-sweep`, in lr_sweep.cpp. Trains once for each rate of "1e-5:1e-1:9", and says which are too low,
-// good and too high. Returns the exit status: 1 if all diverged, 130 if interrupted.
-int lr_sweep(const TrainingFlags& flags, const std::string& range);
+void add_to_loss_flags(Command& command, ToLossFlags& flags);  // of `ladder ablate --to-loss`
 
 // Flags whose values CLI11 checks. A refusal reads "--batch must be a whole number between 1 and 65536, got 0".
 CLI::Option* add_number(Command& command, const std::string& names, int64_t& value, const std::string& help,

@@ -6,14 +6,13 @@
 #include "files/printable.h"
 #include "harness/machine/environment.h"
 #include "model/config.h"
-#include "model/ranks.h"
 
 #include <fmt/format.h>
-#include <torch/headeronly/version.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <stdexcept>
 #include <string_view>
@@ -137,7 +136,8 @@ CommandLine::CommandLine()
                         {"ladder ablate --ladder tiny", "All of it in seconds, on a tiny model."},
                         {"ladder ablate", "The ladder that fits this machine."}}}) {
   app.require_subcommand(1);
-  app.set_version_flag("-V,--version", fmt::format("ladder {}, torch {}", harness::program_version(), TORCH_VERSION),
+  app.set_version_flag("-V,--version",
+                       fmt::format("ladder {}, torch {}", harness::program_version(), LADDER_TORCH_VERSION),
                        "the program's and PyTorch's version");
   app.get_version_ptr()->group(app.get_help_ptr()->get_group());
   for (auto* const add : {add_doctor, add_ablate, add_run, add_profile, add_report, add_history, add_verify, add_merge,
@@ -153,19 +153,18 @@ CommandLine::CommandLine()
 
 namespace {
 
-// Chooses this rank's GPU before anything looks for GPUs. Commands of one process ignore a launcher's variables.
+// Commands of one process ignore a launcher's variables.
 void prepare_rank(const std::string& command) {
   const bool may_be_rank = command == "train" || command == "run";
   for (const char* name : {"WORLD_SIZE", "RANK", "LOCAL_WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"}) {
     const char* const value = std::getenv(name);
     if (value != nullptr && (!may_be_rank || *value == 0)) ::unsetenv(name);
   }
-  model::choose_gpu(model::ranks_of_environment());
 }
 
 }  // namespace
 
-int run_command_line(int argc, char** argv) {
+int run_command_line(int argc, char** argv, const std::function<void()>& prepare) {
   CommandLine line;
   if (argc == 1) {  // an empty variable in a script must not pass for a command that ended well
     fmt::print("{}", help_text(line, line.app, standard_output(), /*all=*/false));
@@ -189,6 +188,7 @@ int run_command_line(int argc, char** argv) {
   }
   const Command& command = line.chosen();
   prepare_rank(command.words.name);
+  prepare();
   return command.run();
 }
 

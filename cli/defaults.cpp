@@ -1,6 +1,5 @@
 #include "cli/defaults.h"
 
-#include "ablations/techniques/techniques.h"
 #include "files/resources.h"
 #include "harness/machine/environment.h"
 
@@ -14,14 +13,6 @@
 namespace ablations {
 
 namespace fs = std::filesystem;
-
-std::string chosen_ladder(const std::string& named) {
-  if (!named.empty()) return named;
-  const harness::Machine& machine = harness::this_machine();
-  if (!machine.gpu) return "gpt2-cpu";
-  const model::Recipe in_bf16{.device = model::Device::cuda, .autocast = model::Autocast::bf16};
-  return recipe_obstacle(in_bf16, machine).empty() ? "gpt2" : "gpt2-fp16";
-}
 
 fs::path default_studies() { return "studies"; }
 
@@ -47,7 +38,7 @@ std::vector<std::string> python() {
 }
 
 int64_t threads_for(int64_t given) {
-  const int64_t cores = harness::this_machine().cpu.logical_cores;
+  const int64_t cores = harness::this_cpu().logical_cores;
   if (given > cores) {
     throw std::invalid_argument(
         fmt::format("--threads must be between 1 and {}, the cores that this process may use, got {}", cores, given));

@@ -8,9 +8,6 @@
 
 namespace ablations {
 
-// The named ladder. For "" it is gpt2 with a GPU, gpt2-fp16 with a GPU without bfloat16, else gpt2-cpu.
-std::string chosen_ladder(const std::string& named);
-
 // Below the current folder: where `ladder ablate` puts its studies.
 std::filesystem::path default_studies();
 

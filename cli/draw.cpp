@@ -1,5 +1,6 @@
 #include "cli/draw.h"
 
+#include "cli/commands.h"
 #include "cli/defaults.h"
 #include "files/files.h"
 #include "files/printable.h"
@@ -141,5 +142,7 @@ Drawn try_draw_report(const StudyFiles& study, const fs::path& out) {
     return draw_report(report, out);
   });
 }
+
+bool holds_to_loss(const std::string& folder) { return fs::exists(fs::path(folder) / to_loss_file); }
 
 }  // namespace ablations

@@ -1,81 +1,55 @@
-// The one handler of errors. The exit status is 2 for unusable input, 3 for what this machine cannot do, else 1.
+// `ladder`: reports, compares and verifies by itself, and so starts without PyTorch. For the other commands the process
+// becomes `ladder-gpt2`, the program beside it.
 #include "cli/command.h"
-#include "files/printable.h"
-#include "harness/observe/library_calls.h"
+#include "cli/commands.h"
+#include "harness/machine/environment.h"
 #include "harness/process/unfit.h"
 #include "harness/process/working_directory.h"
 
-#include <c10/util/Exception.h>
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <csignal>
-#include <cstdio>
-#include <exception>
 #include <filesystem>
-#include <stdexcept>
 #include <string>
-#include <string_view>
 #include <system_error>
 
+namespace ablations {
 namespace {
 
-// Opens 0, 1 and 2 if the caller has closed them. Otherwise the program would print into the next file that it opens.
-void own_standard_descriptors() {
-  int fd = -1;
-  do fd = ::open("/dev/null", O_RDWR);
-  while (fd >= 0 && fd <= STDERR_FILENO);
-  if (fd >= 0) ::close(fd);
-}
+namespace fs = std::filesystem;
 
-// "PATH: cannot create directories: No such file or directory", where the library puts the path last.
-std::string fault_of_path(const std::filesystem::filesystem_error& error) {
-  constexpr std::string_view begin = "filesystem error: ";
-  std::string what = error.what();
-  if (what.starts_with(begin)) what.erase(0, begin.size());
-  return error.path1().string() + ": " + what.substr(0, what.find(" ["));
+char** arguments = nullptr;  // of main(), which end with a null pointer
+
+// Does not return, because the process is the other program from then on.
+int become_trainer() {
+  const fs::path own = fs::read_symlink("/proc/self/exe"), beside = harness::trainer_of(own);
+  // A bundle's launcher finds PyTorch.
+  const fs::path launcher = own.parent_path().parent_path() / beside.filename();
+  const bool is_bundle = own.parent_path().filename() == "bin" && fs::exists(launcher);
+  std::string program = (is_bundle ? launcher : beside).string();
+  if (!fs::exists(beside)) {
+    throw harness::Unfit(
+        fmt::format("{} is missing, which measures and trains; `make` builds it beside ladder", beside.string()));
+  }
+  arguments[0] = program.data();
+  ::execv(program.c_str(), arguments);
+  throw std::system_error(errno, std::generic_category(), program);
 }
 
 }  // namespace
 
+int doctor(const DoctorFlags&) { return become_trainer(); }
+int ablate(const AblateFlags&) { return become_trainer(); }
+int run(const RunFlags&) { return become_trainer(); }
+int profile(const ProfileFlags&) { return become_trainer(); }
+int gate(const GateFlags&) { return become_trainer(); }
+int train(const TrainFlags&) { return become_trainer(); }
+int sample(const SampleFlags&) { return become_trainer(); }
+
+}  // namespace ablations
+
 int main(int argc, char** argv) {
-  const auto fail = [](const char* message, int status) {
-    std::fflush(stdout);
-    fmt::print(stderr, "ladder: {}\n", files::shortened(files::printable(message), 1000));
-    return status;
-  };
-  own_standard_descriptors();
-  std::signal(SIGXFSZ, SIG_IGN);  // a file that reaches its size limit gives an error, like a full disk
-  std::signal(SIGCHLD, SIG_DFL);  // some programs leave it ignored, which would hide how children end
-  for (const std::string& name : harness::silence_libraries()) {
-    fmt::print(stderr, "note: {} is ignored: the library would print among the results on standard output\n",
-               files::printable(name));
-  }
-  try {
-    const int status = ablations::run_command_line(argc, argv);
-    // What is still in the buffer may find the disk full.
-    if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category(), "standard output");
-    return status;
-  } catch (const std::invalid_argument& error) {
-    return fail(error.what(), 2);
-  } catch (const std::filesystem::filesystem_error& error) {
-    return fail(fault_of_path(error).c_str(), 2);
-  } catch (const std::system_error& error) {
-    return fail(error.what(), 2);
-  } catch (const harness::Unfit& error) {
-    return fail(error.what(), 3);
-  } catch (const c10::Error& error) {
-    std::string text = error.what_without_backtrace();
-    if (text.starts_with("CUDA ")) {  // hints for those who debug or set up PyTorch follow
-      text.resize(std::min({text.size(), text.find('\n'), text.find(" Of the allocated memory")}));
-    }
-    return fail(text.c_str(), 1);
-  } catch (const std::bad_alloc&) {
-    return fail("out of memory", 1);
-  } catch (const std::exception& error) {
-    return fail(error.what(), 1);
-  }
+  ablations::arguments = argv;
+  return ablations::exit_status([&] { return ablations::run_command_line(argc, argv); });
 }

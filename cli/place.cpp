@@ -1,11 +1,8 @@
 #include "cli/place.h"
 
-#include "ablations/plan/ladder.h"
 #include "ablations/run/study_folder.h"
-#include "cli/defaults.h"
 #include "files/files.h"
 #include "files/json_file.h"
-#include "files/resources.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -17,17 +14,6 @@
 namespace ablations {
 
 namespace fs = std::filesystem;
-
-std::vector<Input> inputs_of(const StepFlags& flags) {
-  std::vector<Input> inputs{{"--data", flags.workload.data.empty() ? default_text() : fs::path(flags.workload.data)},
-                            {"--vocab", flags.workload.vocabulary.empty() ? files::default_vocabulary()
-                                                                          : fs::path(flags.workload.vocabulary)},
-                            {"--recipe", flags.recipe},
-                            {"--from", flags.from},
-                            {"--plan", flags.plan}};
-  if (!flags.rung.empty()) inputs.push_back({"--ladder", ladder_file(chosen_ladder(flags.ladder))});
-  return inputs;
-}
 
 std::vector<Input> inputs_of(const Plan& plan) {
   return {{"--data", plan.workload.data}, {"--vocab", plan.workload.vocabulary}, {"--data", plan.workload.tokens}};

@@ -18,8 +18,6 @@ struct Input {
   std::filesystem::path file;
 };
 
-// All files that a run reads: those of its flags, and the defaults of flags that are not given.
-std::vector<Input> inputs_of(const StepFlags& flags);
 std::vector<Input> inputs_of(const Plan& plan);
 
 void check_can_write(const char* flag, const std::filesystem::path& file);

@@ -10,7 +10,6 @@
 #include "cli/command.h"
 #include "cli/draw.h"
 #include "cli/place.h"
-#include "cli/request.h"
 #include "files/files.h"
 #include "files/printable.h"
 #include "plots/comparison.h"

@@ -204,11 +204,4 @@ bool DataParallel::any(bool value) {
   });
 }
 
-std::string data_parallel_obstacle(const Recipe& recipe) {
-  if (recipe.weights == Weights::master) {
-    return "data_parallel ddp reduces gradients that autograd accumulates, and with weights master there are none";
-  }
-  return recipe.execution == Execution::graph ? "data_parallel ddp needs execution eager" : "";
-}
-
 }  // namespace model

@@ -50,7 +50,4 @@ class DataParallel {
   std::unique_ptr<Group> group_;
 };
 
-// Why no step under the recipe can be data parallel; empty: it can.
-std::string data_parallel_obstacle(const Recipe& recipe);
-
 }  // namespace model

@@ -59,7 +59,4 @@ T* from_handle(const c10::IValue& handle) {
   return reinterpret_cast<T*>(handle.toInt());  // NOLINT(performance-no-int-to-ptr): handle_of's
 }
 
-// Why no step under the recipe can have master weights; empty: it can.
-std::string master_weights_obstacle(const Recipe& recipe);
-
 }  // namespace model

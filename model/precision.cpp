@@ -89,8 +89,6 @@ DeterminismScope::~DeterminismScope() {
   context.setBenchmarkCuDNN(cudnn_benchmark_);
 }
 
-bool is_deterministic_workspace(std::string_view config) { return config == ":4096:8" || config == ":16:8"; }
-
 at::ScalarType scalar_type(Autocast autocast) {
   switch (autocast) {
     case Autocast::bf16:

@@ -10,7 +10,6 @@
 #include <ATen/ATen.h>
 
 #include <string>
-#include <string_view>
 
 namespace model {
 
@@ -65,9 +64,6 @@ class DeterminismScope {
  private:
   bool algorithms_, warn_only_, fill_, cudnn_, cudnn_benchmark_;
 };
-
-// The two values of CUBLAS_WORKSPACE_CONFIG with which cuBLAS is deterministic, according to NVIDIA and ATen.
-bool is_deterministic_workspace(std::string_view config);
 
 at::ScalarType scalar_type(Autocast autocast);
 at::DeviceType device_type(Device device);

@@ -84,4 +84,21 @@ nlohmann::json recipe_diff(const Recipe& before, const Recipe& after) {
   return diff;
 }
 
+std::string master_weights_obstacle(const Recipe& recipe) {
+  if (recipe.autocast == Autocast::fp16) return "master weights know float32 and bfloat16, not float16";
+  if (recipe.qkv_products != QkvProducts::one) return "master weights need query, key and value as one product";
+  const bool fused = recipe.norm == Norm::fused && recipe.mlp == Mlp::fused &&
+                     recipe.cross_entropy == CrossEntropy::fused && recipe.optimizer == Optimizer::fused;
+  return fused ? "" : "master weights need norm, mlp, cross_entropy and optimizer fused";
+}
+
+std::string data_parallel_obstacle(const Recipe& recipe) {
+  if (recipe.weights == Weights::master) {
+    return "data_parallel ddp reduces gradients that autograd accumulates, and with weights master there are none";
+  }
+  return recipe.execution == Execution::graph ? "data_parallel ddp needs execution eager" : "";
+}
+
+bool is_deterministic_workspace(std::string_view config) { return config == ":4096:8" || config == ":16:8"; }
+
 }  // namespace model

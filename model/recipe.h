@@ -140,6 +140,15 @@ Recipe recipe_from_json(const nlohmann::json& fields, const std::string& where, 
 // {"field": [before, after]} for the fields that differ.
 nlohmann::json recipe_diff(const Recipe& before, const Recipe& after);
 
+// Why no step under the recipe can have master weights; empty: it can.
+std::string master_weights_obstacle(const Recipe& recipe);
+
+// Why no step under the recipe can be data parallel; empty: it can.
+std::string data_parallel_obstacle(const Recipe& recipe);
+
+// The two values of CUBLAS_WORKSPACE_CONFIG with which cuBLAS is deterministic, according to NVIDIA and ATen.
+bool is_deterministic_workspace(std::string_view config);
+
 // The value as in JSON: "bf16".
 constexpr std::string_view name_of(Device value) { return names_of(value)[static_cast<size_t>(value)]; }
 constexpr std::string_view name_of(Batches value) { return names_of(value)[static_cast<size_t>(value)]; }

@@ -2,8 +2,8 @@
 """packaging/bundle.py --build-dir build/release --out bundle: one folder that runs wherever PyTorch 2.11 is.
 
 The stripped programs, what they read, the default text's tokens, and those libraries of this machine that PyTorch does not
-bring. `cmake --install` changes the programs' library path from this machine's to the bundle's own `lib`. The launcher
-finds PyTorch on the machine where it runs (environment.sh).
+bring. `cmake --install` changes the programs' library path from this machine's to the bundle's own `lib`. The launchers
+of programs that need PyTorch find it on the machine where they run (environment.sh).
 """
 import argparse
 import re
@@ -17,9 +17,9 @@ sys.path.insert(0, str(ROOT / "setup"))
 from toolchain import cache_folder, say  # noqa: E402
 
 LARGEST = 40 * 10**6  # bytes
-PROGRAMS = {"ladder": "ladder", "micro": "micro", "device_tests": "tests/device_tests"}  # installed as, built as
+PROGRAMS = {"ladder": "ladder", "ladder-gpt2": "ladder-gpt2", "micro": "micro", "device_tests": "tests/device_tests"}  # installed as, built as
 FOLDERS = ["ladders", "results/schemas", "plots", "ablations/peers"]
-FILES = ["ladder", "micro", "gpu-check", "gpu_check.py", "environment.sh", "README.md"]
+FILES = ["ladder", "ladder-gpt2", "micro", "gpu-check", "gpu_check.py", "environment.sh", "README.md"]
 # Part of the compiler and the C library, on every machine.
 SYSTEM = re.compile(r"ld-linux|lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+)\.so")
 

@@ -1,4 +1,4 @@
-# Sourced by `ladder` and `gpu-check`, which set `home` to the bundle's folder: finds the libraries of the PyTorch that is
+# Sourced by `ladder-gpt2`, `micro` and `gpu-check`, which set `home` to the bundle's folder: finds the libraries of the PyTorch that is
 # installed here. It looks torch up and does not import it, which would take seconds.
 
 LADDER_PYTHON=${LADDER_PYTHON:-python3}

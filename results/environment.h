@@ -60,8 +60,9 @@ struct Environment {
                 (python, absent))
 };
 
-// Of this process, now.
+// Of this process, now: all of it, and what a program without PyTorch's and CUDA's libraries knows.
 Environment environment_here();
+Environment environment_of_program();
 
 LADDER_COMPILED_ONCE(Environment)
 

@@ -299,8 +299,8 @@ std::string created_of(const Plan& plan, const Measured& measured, const std::op
 Environment environment_of(const Plan& plan, const Measured& measured, const std::optional<Earlier>& earlier) {
   if (measured.environment) return *measured.environment;
   if (earlier) return earlier->environment;
-  Environment environment = environment_here();
-  environment.threads = plan.workload.threads;  // of the runs, not of this process
+  Environment environment = environment_of_program();  // no run has left its own
+  environment.threads = plan.workload.threads;         // of the runs, not of this process
   return environment;
 }
 

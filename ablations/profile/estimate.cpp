@@ -1,16 +1,11 @@
 #include "ablations/profile/estimate.h"
 
-#include "ablations/profile/mfu.h"
 #include "ablations/profile/rates.h"
 #include "ablations/run/options.h"
 #include "ablations/techniques/costs.h"
 #include "ablations/techniques/step_memory.h"
-#include "harness/machine/environment.h"
-#include "harness/machine/peaks.h"
-#include "harness/machine/system_memory.h"
 #include "text/text.h"
 
-#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,8 +15,7 @@ namespace ablations {
 
 namespace {
 
-constexpr double start_s = 2.5;        // of a process: PyTorch, weights, proofs
-constexpr double share_of_peak = 0.5;  // of what a GPU's maker says
+constexpr double start_s = 2.5;  // of a process: PyTorch, weights, proofs
 
 bool is_planned(const Rung& rung) { return rung.status == Rung::Status::planned; }
 
@@ -48,28 +42,6 @@ model::Config config_of(const Plan& plan, const Shape& shape) {
 std::string called(const Plan& plan, size_t rung) { return fmt::format("rung \"{}\"", name_of(plan.rungs[rung])); }
 
 }  // namespace
-
-std::optional<Speeds> speeds_for(const Plan& plan) {
-  Speeds speeds;
-  const harness::Machine& machine = harness::this_machine();
-  const auto peaks = uses_cuda(plan) && machine.gpu ? harness::peaks_of(machine.gpu->name) : std::nullopt;
-  if (uses_cuda(plan) && !peaks) return std::nullopt;
-  const int threads = at::get_num_threads();
-  if (!peaks) at::set_num_threads(static_cast<int>(plan.workload.threads));
-  speeds.bytes = peaks ? share_of_peak * peaks->bytes_per_s : rough_update_rate();
-  for (const Rung& rung : plan.rungs) {
-    const std::string rate = rate_of(rung.recipe);
-    if (!is_planned(rung) || speeds.flops.contains(rate)) continue;
-    if (!peaks) {
-      speeds.flops[rate] = rough_product_rate(rung.recipe);
-    } else if (const auto peak = peaks->of(multiplied_in(rung.recipe));
-               peak && rung.recipe.device != model::Device::cpu) {
-      speeds.flops[rate] = share_of_peak * *peak;
-    }
-  }
-  at::set_num_threads(threads);
-  return speeds;
-}
 
 Estimate estimate_of(const Plan& plan, const std::optional<Speeds>& speeds) {
   const size_t rungs = plan.rungs.size();
@@ -131,13 +103,6 @@ std::string reason_against_running(const Plan& plan, const Estimate& estimate, d
                        duration_text(estimate.run_s[i]), plan.run_limit_s);
   }
   return "";
-}
-
-std::string reason_against_running_here(const Plan& plan, const Estimate& estimate) {
-  const harness::Machine& machine = harness::this_machine();
-  const int64_t memory =
-      uses_cuda(plan) && machine.gpu ? machine.gpu->memory_bytes : harness::available_memory().value_or(0);
-  return reason_against_running(plan, estimate, static_cast<double>(memory));
 }
 
 }  // namespace ablations

@@ -2,27 +2,10 @@
 
 #include "ablations/profile/mfu.h"
 #include "ablations/techniques/costs.h"
-#include "ablations/techniques/products/products.h"
-#include "harness/clock/clock.h"
-#include "harness/machine/environment.h"
-#include "harness/machine/peaks.h"
-#include "harness/stats/stats.h"
-#include "model/precision.h"
 #include "text/figures.h"
 #include "text/text.h"
 
-#include <ATen/ATen.h>
-#include <ATen/Parallel.h>
-#include <ATen/core/grad_mode.h>
-#include <c10/cuda/CUDAFunctions.h>
 #include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
-#include <cstring>
-#include <functional>
-#include <span>
-#include <utility>
 
 namespace ablations {
 
@@ -33,93 +16,6 @@ using model::MatmulPrecision;
 using model::Products;
 
 namespace {
-
-class Work : public harness::Workload {
- public:
-  Work(std::function<void()> work, at::Device device) : work_(std::move(work)), device_(device) {}
-  void step() override { work_(); }
-  void synchronize() override {
-    if (on_cuda()) c10::cuda::device_synchronize();
-  }
-  [[nodiscard]] bool on_cuda() const override { return device_.is_cuda(); }
-
- private:
-  std::function<void()> work_;
-  at::Device device_;
-};
-
-double median_seconds(const std::function<void()>& work, at::Device device, int64_t warmup, int64_t timed) {
-  Work workload(work, device);
-  const harness::Timing timing = harness::measure(workload, warmup, timed);
-  return harness::median(std::span(timing.step_ms).subspan(static_cast<size_t>(warmup))) / 1e3;
-}
-
-// The median of as many as take half a second, at least nine.
-double steady_seconds(const std::function<void()>& work, at::Device device) {
-  const double once = median_seconds(work, device, 2, 1);
-  return median_seconds(work, device, 1, std::clamp<int64_t>(static_cast<int64_t>(0.5 / once), 9, 200));
-}
-
-int64_t block_bytes(at::Device device) { return int64_t{1} << (device.is_cuda() ? 30 : 28); }
-
-Rate copy_rate(at::Device device) {
-  const int64_t bytes = block_bytes(device);
-  const at::Tensor random = at::randint(256, {1 << 20}, at::TensorOptions(device).dtype(at::kByte));
-  const at::Tensor from = random.repeat({bytes >> 20}), to = at::zeros_like(from);
-  const auto copy = [&] {
-    if (device.is_cuda()) {
-      to.copy_(from, /*non_blocking=*/true);
-      return;
-    }
-    auto* target = to.data_ptr<uint8_t>();
-    const auto* source = from.const_data_ptr<uint8_t>();
-    at::parallel_for(0, bytes, int64_t{1} << 20, [&](int64_t begin, int64_t end) {
-      std::memcpy(target + begin, source + begin, static_cast<size_t>(end - begin));
-    });
-  };
-  return {"copy", fmt::format("{} MiB", bytes >> 20), 2.0 * static_cast<double>(bytes) / steady_seconds(copy, device),
-          std::nullopt};
-}
-
-// What is written where it was read, as an optimizer does: a processor reads the target of a copy, too, before it
-// writes there, and counts nothing for it.
-std::function<void()> update_of(int64_t bytes, at::Device device) {
-  return [block = at::randn({bytes / 4}, at::TensorOptions(device).dtype(at::kFloat))] { block.neg_(); };
-}
-
-double update_bytes_per_s(int64_t bytes, double seconds) { return 2.0 * static_cast<double>(bytes) / seconds; }
-
-Rate update_rate(at::Device device) {
-  const int64_t bytes = block_bytes(device);
-  const double seconds = steady_seconds(update_of(bytes, device), device);
-  return {"update", fmt::format("{} MiB", bytes >> 20), update_bytes_per_s(bytes, seconds), std::nullopt};
-}
-
-// A product of two n x n matrices, by whom the recipe says: of float32, unless it says otherwise.
-std::function<void()> product_of(const model::Recipe& recipe, int64_t n, at::Device device) {
-  const auto options = at::TensorOptions(device).dtype(model::scalar_type(recipe.autocast));
-  return [by = recipe.products, a = at::randn({n, n}, options), b = at::randn({n, n}, options),
-          c = at::empty({n, n}, options)] { model::product_into(by, c, a, b, /*accumulate=*/false); };
-}
-
-constexpr int64_t small_side = 512;  // of a product that takes milliseconds
-
-double small_product_seconds(const model::Recipe& recipe, at::Device device) {
-  return median_seconds(product_of(recipe, small_side, device), device, 1, 3);
-}
-
-// With what the recipe says of precision.
-Rate matrix_rate(const model::Recipe& recipe, at::Device device) {
-  const model::MatmulPrecisionScope precision(recipe.matmul_precision);
-  int64_t n = 8192;
-  if (device.is_cpu()) {  // what takes 50 ms
-    const double small = small_product_seconds(recipe, device);
-    n = std::clamp<int64_t>(static_cast<int64_t>(512 * std::cbrt(0.05 / small)) / 256 * 256, 512, 4096);
-  }
-  const auto side = static_cast<double>(n);
-  return {rate_of(recipe), fmt::format("{}^3", n),
-          model::product_flops(side, side, side) / steady_seconds(product_of(recipe, n, device), device), std::nullopt};
-}
 
 bool of_memory(const std::string& what) { return what == "copy" || what == "update"; }
 
@@ -138,60 +34,6 @@ std::string rate_of(const model::Recipe& recipe) {
     if (recipe.matmul_precision == MatmulPrecision::medium) return "oneDNN";
   }
   return std::string(name_of(multiplied_in(recipe)));
-}
-
-Rates measure_rates() {
-  const at::NoGradGuard no_grad;
-  const harness::Machine& machine = harness::this_machine();
-  if (!machine.gpu) {
-    at::set_num_threads(machine.cpu.logical_cores);
-    Rates result{.device = fmt::format("{}, {}", machine.cpu.model, number_of(machine.cpu.logical_cores, "thread")),
-                 .source = "",
-                 .reason = "there is no table of peaks for CPUs",
-                 .rates = {copy_rate(at::kCPU), update_rate(at::kCPU)}};
-    for (const model::Recipe& recipe :
-         {model::Recipe{}, model::Recipe{.matmul_precision = MatmulPrecision::medium},
-          model::Recipe{.products = Products::packed}, model::Recipe{.autocast = Autocast::bf16}}) {
-      result.rates.push_back(matrix_rate(recipe, at::kCPU));
-    }
-    if (model::has_packed_bf16()) {
-      result.rates.push_back(matrix_rate({.autocast = Autocast::bf16, .products = Products::packed}, at::kCPU));
-    }
-    return result;
-  }
-  const at::Device device(at::kCUDA, 0);
-  const auto peaks = harness::peaks_of(machine.gpu->name);
-  Rates result{.device = machine.gpu->name,
-               .source = peaks ? peaks->source : "",
-               .reason = peaks ? "" : fmt::format("\"{}\" is not in the table of peaks", machine.gpu->name),
-               .rates = {copy_rate(device), update_rate(device)}};
-  if (peaks) {
-    for (Rate& rate : result.rates) rate.table = peaks->bytes_per_s;
-  }
-  // Before Ampere there is neither TF32 nor bf16: cuBLAS would take another way without a word.
-  const bool ampere = machine.gpu->compute_capability >= 80;
-  for (const auto& [precision, autocast] :
-       {std::pair(MatmulPrecision::highest, Autocast::off), std::pair(MatmulPrecision::high, Autocast::off),
-        std::pair(MatmulPrecision::highest, Autocast::bf16), std::pair(MatmulPrecision::highest, Autocast::fp16)}) {
-    const model::Recipe recipe{.device = Device::cuda, .matmul_precision = precision, .autocast = autocast};
-    const harness::NumberType type = multiplied_in(recipe);
-    if (!ampere && (type == harness::NumberType::tf32 || type == harness::NumberType::bf16)) continue;
-    result.rates.push_back(matrix_rate(recipe, device));
-    if (peaks) result.rates.back().table = peaks->of(type);
-  }
-  return result;
-}
-
-double rough_product_rate(const model::Recipe& recipe) {
-  const at::NoGradGuard no_grad;
-  const model::MatmulPrecisionScope precision(recipe.matmul_precision);
-  return model::product_flops(small_side, small_side, small_side) / small_product_seconds(recipe, at::kCPU);
-}
-
-double rough_update_rate() {
-  constexpr int64_t bytes = 64 << 20;
-  const at::NoGradGuard no_grad;
-  return update_bytes_per_s(bytes, median_seconds(update_of(bytes, at::kCPU), at::kCPU, 1, 3));
 }
 
 std::string flops_text(double flops_per_s) {

@@ -1,7 +1,7 @@
 #include "ablations/run/observe.h"
 
+#include "ablations/techniques/observers.h"
 #include "ablations/techniques/products/products.h"
-#include "ablations/techniques/techniques.h"
 #include "harness/gpu/cuda_calls.h"
 #include "harness/machine/file_use.h"
 #include "harness/observe/all_reduces.h"
@@ -136,8 +136,8 @@ Observed watch_step(model::Trainer& trainer) {
   Observed result;
   Observations& seen = result.observations;
   const Callbacks original(trainer);
-  for (const Technique& technique : techniques()) {
-    if (technique.watch) technique.watch(trainer.ops(), seen);
+  for (const Observer& observer : observers()) {
+    if (observer.watch != nullptr) observer.watch(trainer.ops(), seen);
   }
   trainer.ops().head = [&](const Tensor& x, const Tensor& wte) {
     Tensor logits = original.ops.head(x, wte);
@@ -238,8 +238,8 @@ Observed observe(model::Trainer& trainer) {
   }
   result.observations.cuda_calls = calls;
   result.observations.product_timings = product_timings();
-  for (const Technique& technique : techniques()) {
-    if (technique.observe) technique.observe(trainer, result.observations);
+  for (const Observer& observer : observers()) {
+    if (observer.observe != nullptr) observer.observe(trainer, result.observations);
   }
   result.memory.weights = trainer.weight_bytes();
   result.memory.gradients = gradient_bytes(trainer.model());

@@ -4,12 +4,10 @@
 #include "ablations/techniques/techniques.h"
 #include "files/resources.h"
 #include "harness/clock/clock.h"
-#include "harness/machine/environment.h"
+#include "ablations/techniques/costs.h"
 #include "model/execution.h"
-#include "model/host_memory.h"
 #include "model/ranks.h"
 
-#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include <stdexcept>
@@ -46,12 +44,6 @@ std::optional<int64_t> ranks_under(const model::Recipe& recipe) {
 }
 
 int busy_threads(model::Device device, int threads) { return device == model::Device::cuda ? 1 : threads; }
-
-void prepare_process(const RunOptions& options) {
-  model::apply_host_memory(options.recipe.host_memory);
-  at::set_num_threads(
-      static_cast<int>(options.threads > 0 ? options.threads : harness::this_machine().cpu.logical_cores));
-}
 
 model::TokenStream tokens_of(const RunOptions& options) {
   const int64_t vocabulary = config_of(options).vocabulary;

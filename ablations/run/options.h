@@ -51,9 +51,6 @@ std::optional<int64_t> ranks_under(const model::Recipe& recipe);
 // for the backward pass.
 int busy_threads(model::Device device, int threads);
 
-// Sets the host's memory and the threads as the run wants them: before the process makes its first tensor.
-void prepare_process(const RunOptions& options);
-
 // The run's tokens, in memory if its batches need that. Throws std::invalid_argument if the file cannot be read or the
 // model's vocabulary lacks a token.
 model::TokenStream tokens_of(const RunOptions& options);

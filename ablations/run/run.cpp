@@ -186,17 +186,6 @@ Record measured_run(const RunOptions& options, const std::function<void(int64_t)
 
 }  // namespace
 
-RunSummary summary_of(std::span<const double> timed_ms, int64_t tokens_per_step) {
-  const double median = harness::median(timed_ms);
-  return {.median_ms = median,
-          .q1_ms = harness::quantile(timed_ms, 0.25),
-          .q3_ms = harness::quantile(timed_ms, 0.75),
-          .min_ms = harness::quantile(timed_ms, 0.0),
-          .max_ms = harness::quantile(timed_ms, 1.0),
-          .n = std::ssize(timed_ms),
-          .tokens_per_s = 1000.0 * static_cast<double>(tokens_per_step) / median};
-}
-
 Record execute_run(const RunOptions& options, const std::function<void(int64_t)>& on_step) {
   const auto start = std::chrono::steady_clock::now();
   const std::string started = harness::utc_now();
@@ -225,17 +214,6 @@ Record execute_run(const RunOptions& options, const std::function<void(int64_t)>
                                      gib(std::strtod(text.c_str() + at + tried.size(), nullptr)),
                                      available_host_memory()));
   }
-}
-
-Record failed_record(const std::string& id, FailureKind kind, const std::string& message, const std::string& started,
-                     double seconds) {
-  Record record;
-  record.id = id;
-  record.started = started;
-  record.duration_s = seconds;
-  record.status = RunStatus::failed;
-  record.failure = Failure{kind, message};
-  return record;
 }
 
 }  // namespace ablations

@@ -1,9 +1,12 @@
 #include "ablations/run/workload.h"
 
 #include "ablations/techniques/operations.h"
+#include "harness/machine/environment.h"
 #include "harness/machine/system_memory.h"
+#include "model/host_memory.h"
 #include "model/ranks.h"
 
+#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include <stdexcept>
@@ -28,6 +31,12 @@ const RunOptions& checked_and_prepared(const RunOptions& options) {
 }
 
 }  // namespace
+
+void prepare_process(const RunOptions& options) {
+  model::apply_host_memory(options.recipe.host_memory);
+  at::set_num_threads(
+      static_cast<int>(options.threads > 0 ? options.threads : harness::this_machine().cpu.logical_cores));
+}
 
 Gpt2Workload::Gpt2Workload(const RunOptions& options, int64_t steps)
     : options_(checked_and_prepared(options)),

@@ -18,6 +18,9 @@
 
 namespace ablations {
 
+// Sets the host's memory and the threads as the run wants them: before the process makes its first tensor.
+void prepare_process(const RunOptions& options);
+
 class Gpt2Workload : public harness::Workload {
  public:
   // Memory policy, threads, tokens and trainer; `steps` are how many may be taken. Throws std::invalid_argument for

@@ -12,7 +12,7 @@
 //                sum, which is among the activations.
 //   logits       with their log-probabilities. ATen's loss makes two more float32 matrices of that size; under CUDA's
 //                autocast it keeps them in both types and makes one more. The loss in place makes none, and the fused
-//                loss has one chunk (fused.h).
+//                loss has one chunk (head_loss_chunk_bytes).
 //
 // They are never all there. The peak is at one of four moments, because between them memory grows or falls evenly,
 // layer by layer. On a GPU the tensors at the peak are what PyTorch counts as allocated, within 3 %: the fake device of

@@ -1,7 +1,6 @@
 // A technique is one field of the recipe with everything about it: which optimizations edit it, what can prevent them,
-// how it is observed and proven, how far losses may differ under it, and its text. Each has its own file in this
-// folder. To add one: the field in model/recipe.h, its effect in model/, its file here, its name in techniques.cpp, a
-// test.
+// its proof, how far losses may differ under it, and its text. A run observes the field as observers.h says. To add
+// one: the field in model/recipe.h, its effect in model/, its folder here, its name in techniques.cpp, a test.
 #pragma once
 
 #include "ablations/techniques/text.h"
@@ -15,11 +14,6 @@
 #include <optional>
 #include <string>
 #include <vector>
-
-namespace model {
-class Trainer;
-struct Ops;
-}  // namespace model
 
 namespace ablations {
 
@@ -68,11 +62,6 @@ struct Technique {
 
   // How far the losses of two correct programs may differ because of the field's value alone, in nats.
   std::function<double(const model::Recipe&)> tolerance = nullptr;
-
-  // Observe the field's value. `observe` reads the process after the timed steps, outside of any step. `watch` wraps
-  // the operations of a step before it runs. Neither may look at what the recipe asks for.
-  std::function<void(model::Trainer&, Observations&)> observe = nullptr;
-  std::function<void(model::Ops&, Observations&)> watch = nullptr;
 
   // Whether the run did what the field says, also for its plain value; none if the field has no meaning on the recipe's
   // device.

@@ -8,24 +8,23 @@
 #include "harness/machine/system_memory.h"
 #include "version.h"
 
-#include <ATen/Parallel.h>
-#include <ATen/Version.h>
-#include <ATen/detail/CUDAHooksInterface.h>
-#include <cuda_runtime_api.h>
 #include <fmt/format.h>
 #include <sched.h>
 #include <sys/utsname.h>
-#include <torch/headeronly/version.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
-#include <stdexcept>
+#include <system_error>
 
 namespace harness {
+
+namespace fs = std::filesystem;
+
 namespace {
 
 constexpr const char* governor_file = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor";
@@ -35,12 +34,6 @@ std::string first_line(const char* file) {
   std::string line;
   std::getline(stream, line);
   return line;
-}
-
-std::string first_line_of(const std::string& text) { return text.substr(0, text.find('\n')); }
-
-std::string version_text(int version) {
-  return version <= 0 ? "" : fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }
 
 Cpu look_at_cpu() {
@@ -68,29 +61,6 @@ Cpu look_at_cpu() {
   return cpu;
 }
 
-Machine look() {
-  Machine machine{.cpu = look_at_cpu()};
-  int count = 0;
-  const cudaError_t error = cudaGetDeviceCount(&count);
-  if (error != cudaSuccess || count == 0) {
-    int driver = 0;
-    const bool no_driver = cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0;
-    machine.no_gpu_reason = fmt::format("no CUDA device ({})", no_driver              ? "no NVIDIA driver"
-                                                               : error != cudaSuccess ? cudaGetErrorString(error)
-                                                                                      : "none is visible");
-    return machine;
-  }
-  cudaDeviceProp properties{};
-  if (const cudaError_t failed = cudaGetDeviceProperties(&properties, 0); failed != cudaSuccess) {
-    machine.no_gpu_reason = fmt::format("CUDA device 0 does not answer ({})", cudaGetErrorString(failed));
-    return machine;
-  }
-  machine.gpu = Gpu{.name = properties.name,
-                    .compute_capability = properties.major * 10 + properties.minor,
-                    .memory_bytes = static_cast<int64_t>(properties.totalGlobalMem)};
-  return machine;
-}
-
 std::array<double, 3> load_average() {
   std::array<double, 3> load{};
   if (getloadavg(load.data(), 3) != 3) load = {};
@@ -103,51 +73,45 @@ bool Cpu::has(const std::string& feature) const {
   return std::find(features.begin(), features.end(), feature) != features.end();
 }
 
-const Machine& this_machine() {
-  static const Machine machine = look();
-  return machine;
+const Cpu& this_cpu() {
+  static const Cpu cpu = look_at_cpu();
+  return cpu;
 }
 
 namespace {
 
 constexpr bool has_changes = LADDER_GIT_DIRTY != 0;
 
+// The file of the program that trains: the one beside this, or this.
+fs::path trains() {
+  std::error_code unknown;
+  const fs::path beside = trainer_of(fs::read_symlink("/proc/self/exe", unknown));
+  return fs::exists(beside, unknown) ? beside : fs::path("/proc/self/exe");
+}
+
 const std::optional<std::string>& program_sha256() {
   static const auto sha256 = has_changes || std::string_view(LADDER_GIT_COMMIT) == "unknown"
-                                 ? std::optional(files::sha256_of_file("/proc/self/exe"))
+                                 ? std::optional(files::sha256_of_file(trains()))
                                  : std::nullopt;
   return sha256;
 }
 
 }  // namespace
 
-Software software() {
+Software own_software() {
   utsname system{};
   uname(&system);
-  int driver = 0, runtime = 0;
-  cudaDriverGetVersion(&driver);
-  cudaRuntimeGetVersion(&runtime);
-  Software software{.driver = first_line("/sys/module/nvidia/version"),
-                    .driver_cuda = version_text(driver),
-                    .cuda = version_text(runtime),
-                    .cudnn = {},
-                    .torch = TORCH_VERSION,
-                    .mkl = first_line_of(at::get_mkl_version()),
-                    .onednn = first_line_of(at::get_mkldnn_version()),
-                    .torch_cpu_capability = at::get_cpu_capability(),
-                    .compiler = __VERSION__,
-                    .compiler_flags = LADDER_COMPILER_FLAGS,
-                    .git_commit = LADDER_GIT_COMMIT,
-                    .git_dirty = has_changes,
-                    .program_sha256 = program_sha256(),
-                    .kernel = fmt::format("{} {}", system.sysname, system.release)};
-  if (this_machine().gpu) software.cudnn = at::detail::getCUDAHooks().versionRuntimeCuDNN();
-  return software;
+  return {.driver = first_line("/sys/module/nvidia/version"),
+          .compiler = __VERSION__,
+          .compiler_flags = LADDER_COMPILER_FLAGS,
+          .git_commit = LADDER_GIT_COMMIT,
+          .git_dirty = has_changes,
+          .program_sha256 = program_sha256(),
+          .kernel = fmt::format("{} {}", system.sysname, system.release)};
 }
 
 Conditions conditions() {
-  return {.threads = at::get_num_threads(),
-          .governor = first_line(governor_file),
+  return {.governor = first_line(governor_file),
           .transparent_huge_pages = first_line("/sys/kernel/mm/transparent_hugepage/enabled"),
           .load_average = load_average()};
 }
@@ -211,16 +175,18 @@ std::map<std::string, std::string> kernel_switches() {
   return switches;
 }
 
+fs::path trainer_of(const fs::path& program) { return program.string() += trainer_suffix; }
+
 std::string program_version() {
   return fmt::format("{:.12}{}", LADDER_GIT_COMMIT, has_changes ? " with uncommitted changes" : "");
 }
 
-bool other_work_runs() { return load_average()[0] > 0.25 * this_machine().cpu.online_cores && share_in_use(0.2) > 0.1; }
+bool other_work_runs() { return load_average()[0] > 0.25 * this_cpu().online_cores && share_in_use(0.2) > 0.1; }
 
 std::vector<std::string> disturbances() {
   std::vector<std::string> lines;
   if (other_work_runs()) {
-    const int cores = this_machine().cpu.online_cores;
+    const int cores = this_cpu().online_cores;
     lines.push_back(fmt::format("load average {:.2f} on {} core{}: other work is running; stop it, or wait a minute",
                                 load_average()[0], cores, cores == 1 ? "" : "s"));
   }
@@ -238,14 +204,4 @@ std::vector<std::string> disturbances() {
   }
   return lines;
 }
-
-std::string current_bus_id() {
-  int device = 0;
-  std::array<char, 32> bus_id{};
-  cudaError_t error = cudaGetDevice(&device);
-  if (error == cudaSuccess) error = cudaDeviceGetPCIBusId(bus_id.data(), bus_id.size(), device);
-  if (error != cudaSuccess) throw std::runtime_error(fmt::format("PCI bus id: {}", cudaGetErrorString(error)));
-  return bus_id.data();
-}
-
 }  // namespace harness

@@ -1,11 +1,14 @@
-// The machine and the software that a number was measured on, and what about them disturbs measurements.
+// The machine and the software that a number was measured on, and what about them disturbs measurements. What PyTorch
+// and CUDA tell (libraries.cpp) only a program knows that has their libraries.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace harness {
@@ -30,7 +33,9 @@ struct Machine {
   std::string no_gpu_reason;  // in words, when there is no usable CUDA device
 };
 
-// Looks once and remembers. Without a driver the CUDA part says so; it does not throw.
+// Each looks once and remembers. this_machine() is libraries.cpp's: without a driver its CUDA part says so; it does not
+// throw.
+const Cpu& this_cpu();
 const Machine& this_machine();
 
 struct Software {
@@ -40,15 +45,21 @@ struct Software {
   std::string compiler, compiler_flags;
   std::string git_commit;                     // "unknown" where the program was built outside of git
   bool git_dirty = false;                     // changes on top of it
-  std::optional<std::string> program_sha256;  // of the program's file; none where its commit says what it is
+  std::optional<std::string> program_sha256;  // of the program that trains; none where its commit says what it is
   std::string kernel;                         // of the operating system
 };
 
+// Without what PyTorch and CUDA tell, and with it (libraries.cpp).
+Software own_software();
 Software software();
+
+// The program that trains has the name of `ladder`, which has no PyTorch, with this at its end. It lies beside it.
+inline constexpr std::string_view trainer_suffix = "-gpt2";
+// Of a program's file.
+std::filesystem::path trainer_of(const std::filesystem::path& program);
 
 // What may change while a program runs.
 struct Conditions {
-  int threads = 1;                               // of this process's operations
   std::string governor, transparent_huge_pages;  // empty: the kernel does not say
   std::array<double, 3> load_average{};
 };
@@ -70,7 +81,12 @@ bool other_work_runs();
 // One line for each thing that disturbs measurements now: load, frequency governor, memory short.
 std::vector<std::string> disturbances();
 
+// The three below are libraries.cpp's. The threads of this process's operations.
+int operation_threads();
 // Of the current CUDA device; throws std::runtime_error where CUDA does not tell.
 std::string current_bus_id();
+// The device's name for its lock (harness/process/locks.h): "cpu", or "gpu-0000:3b:00.0", the current CUDA device by
+// its place on the bus, because the numbers of devices depend on CUDA_VISIBLE_DEVICES.
+std::string lock_name(bool on_cuda);
 
 }  // namespace harness

@@ -2,7 +2,6 @@
 
 #include "files/files.h"
 #include "files/printable.h"
-#include "harness/machine/environment.h"
 #include "harness/process/unfit.h"
 #include "harness/process/utc.h"
 
@@ -109,7 +108,5 @@ DeviceLock::DeviceLock(const std::string& device, const std::string& owner,
 }
 
 DeviceLock::~DeviceLock() { ::close(fd_); }
-
-std::string lock_name(bool on_cuda) { return on_cuda ? "gpu-" + current_bus_id() : "cpu"; }
 
 }  // namespace harness

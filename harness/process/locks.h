@@ -40,8 +40,4 @@ class DeviceLock {
   int fd_;
 };
 
-// "cpu", or "gpu-0000:3b:00.0": the current CUDA device by its place on the bus, because the numbers of devices depend
-// on CUDA_VISIBLE_DEVICES.
-std::string lock_name(bool on_cuda);
-
 }  // namespace harness

@@ -156,7 +156,7 @@ std::vector<Finding> check_record(const Record& record, const std::string& name,
 Recomputed recompute(const fs::path& folder, const Study& stored) {
   const Plan plan = open_study(folder);
   Recomputed result{.study = {}, .hashes = hashes_of(folder), .findings = {}, .unchecked = {}};
-  const Environment here = environment_here();
+  const Environment here = environment_of_program();
   const PlanIdentity identity = plan_identity(plan);
   size_t other_programs = 0;
   std::map<std::string, const PlannedRun*> planned;
@@ -236,7 +236,7 @@ Verification verify_study(const fs::path& folder) {
     if (!stored.hashes || !stored.sha256)
       throw std::invalid_argument("it is not sealed: \"hashes\" or \"sha256\" is missing");
     const std::optional<std::string>& commit = stored.environment.git_commit;
-    if (commit != environment_here().git_commit) verification.made_by = dumped(json_of(commit));
+    if (commit != environment_of_program().git_commit) verification.made_by = dumped(json_of(commit));
     const Recomputed recomputed = recompute(folder, stored);
     verification.findings = recomputed.findings;
     append(verification.findings, compare_study(study, recomputed));

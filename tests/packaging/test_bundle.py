@@ -13,7 +13,7 @@ from conftest import FEW_RUNGS, MAKE, ROOT, call, script
 
 RUN = ["--repeats", "1", "--steps", "5", "--warmup", "3", "--threads", "1"]  # the median step faults nothing in anew
 OTHER_LADDERS = sorted(file.stem for file in (ROOT / "ladders").glob("*.json") if file.stem != "gpt2")
-LAUNCHER = ["ladder", "micro", "gpu-check"]
+LAUNCHER = ["ladder-gpt2", "micro", "gpu-check"]
 
 
 def fake_torch(folder, version, cuda):
@@ -30,15 +30,15 @@ def test_contents(bundle) -> None:
     assert sum(path.stat().st_size for path in files) < 40e6
     names = {str(path.relative_to(bundle)) for path in files}
     assert names >= {"ladder", "gpu-check", "gpu_check.py", "environment.sh", "README.md", "LICENSE", "bin/ladder",
-                     "bin/device_tests", "bin/micro", "data/shakespeare.bin", "ladders/gpt2.json", "results/schemas/record.v1.json",
+                     "ladder-gpt2", "bin/ladder-gpt2", "bin/device_tests", "bin/micro", "data/shakespeare.bin", "ladders/gpt2.json", "results/schemas/record.v1.json",
                      "plots/render.py", "plots/page.html.j2", "plots/charts/ladder.py", "results/published.json"}
     assert not [name for name in names if "__pycache__" in name or re.search(r"lib(torch|c10|cud|nv|c\.|stdc|gcc)", name)]
     for path in files:
         if path.parent.name not in ("bin", "lib", "data"):
             assert str(ROOT) not in path.read_text(), path
-    for program in ("ladder", "micro", "device_tests"):
+    for program in ("ladder", "ladder-gpt2", "micro", "device_tests"):
         dynamic = subprocess.run(["readelf", "-d", bundle / "bin" / program], capture_output=True, text=True, check=True).stdout
-        assert "[libtorch_cuda.so]" in dynamic and "libcuda.so.1" not in dynamic
+        assert ("[libtorch_cuda.so]" in dynamic) == (program != "ladder") and "libcuda.so.1" not in dynamic
         assert re.findall(r"\((?:RPATH|RUNPATH)\).*\[(.*)\]", dynamic) == ["$ORIGIN/../lib"]
         assert ".symtab" not in subprocess.run(["readelf", "-SW", bundle / "bin" / program], capture_output=True, text=True,
                                                check=True).stdout
@@ -111,10 +111,17 @@ def test_the_launcher_starts_one_python_and_does_not_import_torch(bundle, elsewh
     (fake / "torch" / "lib").symlink_to(real / "lib")
     (fake / "nvidia").symlink_to(real.parent / "nvidia")
     elsewhere["environment"]["PYTHONPATH"] = str(fake)
-    done = call(bundle / "ladder", "--version", **elsewhere)
+    done = call(bundle / "ladder-gpt2", "--version", **elsewhere)
     assert (done.returncode, done.stderr) == (0, "")
     assert re.fullmatch(r"ladder ([0-9a-f]{12}|unknown)( with uncommitted changes)?, torch 2\.11\.0\n", done.stdout)
     assert (tmp_path / "starts").read_text() == "started\n"
+
+
+def test_what_only_reads_needs_no_python(bundle, elsewhere, tmp_path) -> None:
+    elsewhere["environment"]["LADDER_PYTHON"] = str(script(tmp_path / "python", f"touch {tmp_path}/started"))
+    done = call(bundle / "ladder", "--help", **elsewhere)
+    assert (done.returncode, done.stderr) == (0, "") and "ladder ablate" in done.stdout
+    assert not (tmp_path / "started").exists()
 
 
 @pytest.mark.parametrize("launcher", LAUNCHER)

@@ -3,7 +3,6 @@
 
 #include "ablations/techniques/fingerprint.h"
 #include "ablations/techniques/fused.h"
-#include "model/trainer.h"
 
 #include <fmt/format.h>
 
@@ -101,11 +100,6 @@ Technique autocast() {
             .claims = claims_of_fp16()}},
       .obstacle = autocast_obstacle,
       .tolerance = autocast_tolerance,
-      .observe =
-          [](Trainer& trainer, Observations& seen) {
-            seen.fingerprint.autocast = fingerprint(trainer.recipe(), /*with_autocast=*/true);
-            seen.loss_scale = trainer.loss_scale();
-          },
       .prove = prove_autocast,
   };
 }

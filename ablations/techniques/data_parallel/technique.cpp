@@ -1,8 +1,6 @@
 // Whether several ranks share each batch, and the mean of their gradients.
 #include "ablations/techniques/technique.h"
 
-#include "model/data_parallel.h"
-#include "model/ranks.h"
 #include "text/figures.h"
 
 #include <fmt/format.h>

@@ -1,14 +1,7 @@
 // Whether every run of a recipe computes the same losses to the bit.
 #include "ablations/techniques/technique.h"
 
-#include "model/precision.h"
-#include "model/trainer.h"
-
-#include <ATen/Context.h>
-#include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
-
-#include <cstdlib>
 
 namespace ablations {
 
@@ -17,26 +10,6 @@ using namespace model;
 namespace {
 
 Text determinism_text();
-
-// The switches as ATen has them, and what it does with an operation whose result may depend on the order of threads:
-// put_ with a repeated index.
-void observe_determinism(Trainer& trainer, Observations& seen) {
-  const at::Context& context = at::globalContext();
-  auto& found = seen.determinism;
-  try {
-    const at::NoGradGuard no_grad;
-    const auto on_device = at::TensorOptions().device(device_type(trainer.recipe().device));
-    at::zeros({2}, on_device).put_(at::zeros({2}, on_device.dtype(at::kLong)), at::ones({2}, on_device));
-    found.refuses = false;
-  } catch (const c10::Error& error) {
-    found.refuses = std::string(error.what_without_backtrace()).find("deterministic") != std::string::npos;
-    if (!found.refuses) throw;
-  }
-  found.algorithms = context.deterministicAlgorithms() && !context.deterministicAlgorithmsWarnOnly();
-  found.cudnn_deterministic = context.deterministicCuDNN();
-  found.cudnn_benchmark = context.benchmarkCuDNN();
-  if (const char* workspace = std::getenv("CUBLAS_WORKSPACE_CONFIG")) found.cublas_workspace = workspace;
-}
 
 Proof prove_determinism(const Recipe& recipe, const RunFacts& facts) {
   const auto& seen = facts.observations.determinism;
@@ -61,10 +34,7 @@ Proof prove_determinism(const Recipe& recipe, const RunFacts& facts) {
 
 }  // namespace
 
-Technique determinism() {
-  return {
-      .field = "deterministic", .text = determinism_text(), .observe = observe_determinism, .prove = prove_determinism};
-}
+Technique determinism() { return {.field = "deterministic", .text = determinism_text(), .prove = prove_determinism}; }
 
 // ---- In words
 

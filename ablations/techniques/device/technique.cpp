@@ -2,7 +2,6 @@
 #include "ablations/techniques/technique.h"
 
 #include "ablations/techniques/calls.h"
-#include "model/trainer.h"
 #include "text/figures.h"
 
 #include <fmt/format.h>
@@ -45,10 +44,6 @@ Technique device() {
                          .edit = [](Recipe& r, const harness::Machine&) { r.device = Device::cuda; },
                          .text = device_text(),
                          .claims = device_claims()}},
-      .observe =
-          [](Trainer& trainer, Observations& seen) {
-            seen.parameters_device = trainer.model().parameters().front().tensor.device().str();
-          },
       .prove = prove_device,
   };
 }

@@ -2,15 +2,11 @@
 
 #include "ablations/techniques/technique.h"
 
-#include "harness/machine/system_memory.h"
 #include "text/figures.h"
 
-#include <ATen/ATen.h>
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace ablations {
 
@@ -19,23 +15,6 @@ using namespace model;
 namespace {
 
 Text host_memory_text();
-
-constexpr int64_t refault_bytes = int64_t{64} << 20;
-// The block whose first refault_bytes are written. A heap that gives memory back may still have a smaller one free.
-constexpr int64_t block_bytes = int64_t{1} << 30;
-
-int64_t refaults() {
-  // The least of a few rounds, because the heap may have to grow in the first. Each block is a little smaller than the
-  // one before, so it fits into the same place even if malloc keeps small pieces at its ends.
-  int64_t least = std::numeric_limits<int64_t>::max();
-  for (int64_t round = 0; round < 5; ++round) {
-    const int64_t before = harness::minor_faults();
-    const at::Tensor block = at::empty({block_bytes - round * 65536}, at::kByte);
-    block.narrow(0, 0, refault_bytes).fill_(round);
-    least = std::min(least, harness::minor_faults() - before);
-  }
-  return least;
-}
 
 std::optional<Proof> prove_host_memory(const Recipe& recipe, const RunFacts& facts) {
   if (recipe.device == Device::cuda) return {};  // a step's tensors are not in host memory
@@ -73,11 +52,6 @@ Technique host_memory() {
                            return recipe.device == Device::cpu ? "" : "an optimization of steps on the CPU";
                          },
                          .text = host_memory_text()}},
-      .observe =
-          [](Trainer&, Observations& seen) {
-            seen.refault.bytes = refault_bytes;
-            seen.refault.faults = refaults();
-          },
       .prove = prove_host_memory,
   };
 }

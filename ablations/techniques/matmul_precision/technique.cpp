@@ -2,9 +2,7 @@
 #include "ablations/techniques/technique.h"
 
 #include "ablations/techniques/fingerprint.h"
-#include "model/trainer.h"
 
-#include <ATen/Context.h>
 #include <fmt/format.h>
 
 namespace ablations {
@@ -49,17 +47,6 @@ double matmul_precision_tolerance(const Recipe& recipe) {
       return 1e-2;  // oneDNN may take bfloat16
   }
   return 0;
-}
-
-void observe_matmul_precision(Trainer& trainer, Observations& seen) {
-  const at::Float32MatmulPrecision aten = at::globalContext().float32MatmulPrecision();
-  seen.matmul_precision.aten = aten == at::Float32MatmulPrecision::HIGHEST ? "highest"
-                               : aten == at::Float32MatmulPrecision::HIGH  ? "high"
-                                                                           : "medium";
-  const bool on_cuda = trainer.recipe().device == Device::cuda;
-  seen.matmul_precision.backend = at::precision2str(at::globalContext().float32Precision(
-      on_cuda ? at::Float32Backend::CUDA : at::Float32Backend::MKLDNN, at::Float32Op::MATMUL));
-  seen.fingerprint.float32 = fingerprint(trainer.recipe(), /*with_autocast=*/false);
 }
 
 Proof prove_precision(const Recipe& recipe, const RunFacts& facts) {
@@ -121,7 +108,6 @@ Technique matmul_precision() {
             .claims = claims_of_tf32()}},
       .obstacle = matmul_precision_obstacle,
       .tolerance = matmul_precision_tolerance,
-      .observe = observe_matmul_precision,
       .prove = prove_precision,
   };
 }

@@ -2,10 +2,12 @@
 #include "ablations/techniques/technique.h"
 
 #include "ablations/techniques/fused.h"
-#include "ablations/techniques/products/products.h"
 #include "text/figures.h"
 
 #include <fmt/format.h>
+
+#include <cstdlib>
+#include <string_view>
 
 namespace ablations {
 
@@ -31,13 +33,20 @@ Proof prove_products(const Recipe& recipe, const RunFacts& facts) {
           observed};
 }
 
+// Whether ATen, and so these products (has_packed_bf16), use AVX-512 on a processor that multiplies bfloat16.
+bool uses_avx512() {
+  const char* const named = std::getenv("ATEN_CPU_CAPABILITY");
+  const std::string_view capability = named == nullptr ? "" : named;
+  return __builtin_cpu_supports("avx512bf16") != 0 && capability != "avx2" && capability != "default";
+}
+
 }  // namespace
 
 std::string packed_obstacle(const Recipe& recipe, const harness::Machine& machine) {
   if (recipe.autocast == Autocast::off) return "";
   if (recipe.autocast == Autocast::fp16) return "packed products know float32 and bfloat16, not float16";
   if (!machine.cpu.has("avx512_bf16")) return "packed products under bf16 autocast need a CPU with avx512_bf16";
-  return has_packed_bf16() ? "" : "packed products under bf16 autocast need AVX-512, which this process does not use";
+  return uses_avx512() ? "" : "packed products under bf16 autocast need AVX-512, which this process does not use";
 }
 
 Technique products() {

@@ -1,15 +1,11 @@
 // What the residual stream is kept in.
 #include "ablations/techniques/technique.h"
 
-#include "model/ops.h"
-#include "model/precision.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 namespace ablations {
 
-using at::Tensor;
 using namespace model;
 
 namespace {
@@ -17,29 +13,12 @@ namespace {
 Text residual_text();
 std::vector<Claim> residual_claims();
 
-void watch(Ops& ops, Observations& seen) {
-  seen.residual.emplace();
-  const auto of_stream = [&seen](Tensor result) {
-    ++(*seen.residual)[at::toString(result.scalar_type())];
-    return result;
-  };
-  ops.embed = [of_stream, embed = ops.embed](const Tensor& tokens, const Tensor& wte, const Tensor& wpe) {
-    return of_stream(embed(tokens, wte, wpe));
-  };
-  ops.layer_norm = [of_stream, norm = ops.layer_norm](const Tensor& x, const Tensor& weight, const Tensor& bias,
-                                                      double eps) { return of_stream(norm(x, weight, bias, eps)); };
-  ops.add_norm = [of_stream, add_norm = ops.add_norm](const Ops& table, const Ops::Place& place, const Tensor& x,
-                                                      const Tensor& y, const Affine& norm, double eps) {
-    Ops::Normed result = add_norm(table, place, x, y, norm, eps);
-    if (y.defined()) of_stream(result.x);
-    return result;
-  };
-}
-
 Proof prove_residual(const Recipe& recipe, const RunFacts& facts) {
   const Counts found = facts.observations.residual.value_or(Counts());
   const bool low = recipe.residual == Residual::autocast;
-  const std::string dtype = at::toString(low ? scalar_type(recipe.autocast) : at::kFloat);
+  const std::string dtype = !low || recipe.autocast == Autocast::off ? "Float"
+                            : recipe.autocast == Autocast::bf16      ? "BFloat16"
+                                                                     : "Half";
   std::vector<std::string> observed;
   for (const auto& [name, tensors] : found) observed.push_back(fmt::format("{} {}", tensors, name));
   return {"residual", found.size() == 1 && found.contains(dtype),
@@ -67,7 +46,6 @@ Technique residual() {
         const bool impossible = recipe.residual == Residual::autocast && recipe.autocast == Autocast::off;
         return impossible ? "residual autocast needs autocast bf16 or fp16" : "";
       },
-      .watch = watch,
       .prove = prove_residual,
   };
 }

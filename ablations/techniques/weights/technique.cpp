@@ -2,7 +2,6 @@
 #include "ablations/techniques/technique.h"
 
 #include "ablations/techniques/fused.h"
-#include "model/gradients.h"
 
 #include <fmt/format.h>
 

@@ -114,12 +114,12 @@ TEST(FusedTechniques, SayWhereTheyCannotBe) {
   const Recipe on_gpu{.device = Device::cuda, .autocast = Autocast::bf16, .norm = Norm::fused};
   const std::string not_built =
       "this program was built without its CUDA kernels; configure with -DLADDER_CUDA_KERNELS=ON";
-  EXPECT_EQ(fused_obstacle(on_gpu, machines::hopper), has_cuda_kernels() ? "" : not_built);
+  EXPECT_EQ(fused_obstacle(on_gpu, machines::hopper), has_cuda_kernels ? "" : not_built);
   harness::Machine turing = machines::hopper;
   turing.gpu->name = "T4";
   turing.gpu->compute_capability = 75;
   EXPECT_EQ(fused_obstacle(on_gpu, turing),
-            has_cuda_kernels() ? "the CUDA kernels need compute capability 8.0, T4 has 7.5" : not_built);
+            has_cuda_kernels ? "the CUDA kernels need compute capability 8.0, T4 has 7.5" : not_built);
 }
 
 }  // namespace techniques_fused_test

@@ -2,6 +2,7 @@
 #include "ablations/training/training_folder.h"
 
 #include "ablations/techniques/operations.h"
+#include "ablations/training/checkpoints.h"
 #include "ablations/training/training.h"
 #include "files/files.h"
 #include "model/config.h"

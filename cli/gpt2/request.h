@@ -5,6 +5,7 @@
 #include "ablations/plan/plan.h"
 #include "ablations/run/run.h"
 #include "cli/flags.h"
+#include "cli/place.h"
 
 #include <filesystem>
 #include <string>
@@ -31,5 +32,11 @@ const PlannedRun& planned_run(const Plan& plan, const StepFlags& flags);
 // Throws for everything that would make each of the plan's runs fail. Returns the token file that they read, and makes
 // it if the plan names none.
 std::string check_workload(const Plan& plan);
+
+// The named ladder; for "" gpt2 on a machine with a GPU, gpt2-fp16 where that has no bfloat16, else gpt2-cpu.
+std::string chosen_ladder(const std::string& named);
+
+// All files that a run reads: those of its flags, and the defaults of flags that are not given.
+std::vector<Input> inputs_of(const StepFlags& flags);
 
 }  // namespace ablations

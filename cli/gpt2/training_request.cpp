@@ -1,10 +1,10 @@
-#include "cli/training_request.h"
+#include "cli/gpt2/training_request.h"
 
 #include "ablations/plan/ladder.h"
 #include "ablations/techniques/techniques.h"
 #include "cli/defaults.h"
 #include "cli/prompt.h"
-#include "cli/request.h"
+#include "cli/gpt2/request.h"
 #include "files/files.h"
 #include "files/printable.h"
 #include "files/resources.h"

@@ -1,4 +1,4 @@
-#include "cli/request.h"
+#include "cli/gpt2/request.h"
 
 #include "ablations/plan/quick.h"
 #include "ablations/plan/shard.h"
@@ -6,7 +6,7 @@
 #include "ablations/run/reproduce.h"
 #include "ablations/techniques/techniques.h"
 #include "cli/defaults.h"
-#include "cli/timed_here.h"
+#include "cli/gpt2/timed_here.h"
 #include "files/files.h"
 #include "files/resources.h"
 #include "files/what_is.h"
@@ -134,6 +134,14 @@ Choose choice_of(OwnOperations& timed) {
 }
 
 }  // namespace
+
+std::string chosen_ladder(const std::string& named) {
+  if (!named.empty()) return named;
+  const harness::Machine& machine = harness::this_machine();
+  if (!machine.gpu) return "gpt2-cpu";
+  const model::Recipe in_bf16{.device = model::Device::cuda, .autocast = model::Autocast::bf16};
+  return recipe_obstacle(in_bf16, machine).empty() ? "gpt2" : "gpt2-fp16";
+}
 
 Plan make_plan(const StudyFlags& ablate, OwnAre own) {
   const WorkloadFlags& flags = ablate.workload;
@@ -374,6 +382,17 @@ RunOptions planned_step(const std::string& plan, StepFlags step, int64_t memory)
       step_options(step, memory > 0 ? another : here, {.recipe = "--plan", .rung = "--plan"}, OwnAre::as_listed);
   check_step(options, memory > 0 || !here.gpu ? another : here);
   return options;
+}
+
+std::vector<Input> inputs_of(const StepFlags& flags) {
+  std::vector<Input> inputs{{"--data", flags.workload.data.empty() ? default_text() : fs::path(flags.workload.data)},
+                            {"--vocab", flags.workload.vocabulary.empty() ? files::default_vocabulary()
+                                                                          : fs::path(flags.workload.vocabulary)},
+                            {"--recipe", flags.recipe},
+                            {"--from", flags.from},
+                            {"--plan", flags.plan}};
+  if (!flags.rung.empty()) inputs.push_back({"--ladder", ladder_file(chosen_ladder(flags.ladder))});
+  return inputs;
 }
 
 }  // namespace ablations

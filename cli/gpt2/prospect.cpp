@@ -1,6 +1,6 @@
-#include "cli/prospect.h"
+#include "cli/gpt2/prospect.h"
 
-#include "cli/request.h"
+#include "cli/gpt2/request.h"
 #include "files/printable.h"
 #include "text/figures.h"
 #include "text/text.h"

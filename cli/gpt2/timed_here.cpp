@@ -1,7 +1,8 @@
-#include "cli/timed_here.h"
+#include "cli/gpt2/timed_here.h"
 
 #include "ablations/run/child.h"
 #include "ablations/run/occupy.h"
+#include "ablations/run/workload.h"
 #include "files/files.h"
 #include "files/json_file.h"
 #include "harness/process/process.h"

@@ -1,0 +1,42 @@
+#include "ablations/profile/estimate.h"
+#include "ablations/profile/mfu.h"
+#include "ablations/profile/rates.h"
+#include "harness/machine/environment.h"
+#include "harness/machine/peaks.h"
+#include "harness/machine/system_memory.h"
+
+#include <ATen/Parallel.h>
+
+namespace ablations {
+
+std::optional<Speeds> speeds_for(const Plan& plan) {
+  constexpr double share_of_peak = 0.5;  // of what a GPU's maker says
+  Speeds speeds;
+  const harness::Machine& machine = harness::this_machine();
+  const auto peaks = uses_cuda(plan) && machine.gpu ? harness::peaks_of(machine.gpu->name) : std::nullopt;
+  if (uses_cuda(plan) && !peaks) return std::nullopt;
+  const int threads = at::get_num_threads();
+  if (!peaks) at::set_num_threads(static_cast<int>(plan.workload.threads));
+  speeds.bytes = peaks ? share_of_peak * peaks->bytes_per_s : rough_update_rate();
+  for (const Rung& rung : plan.rungs) {
+    const std::string rate = rate_of(rung.recipe);
+    if (rung.status != Rung::Status::planned || speeds.flops.contains(rate)) continue;
+    if (!peaks) {
+      speeds.flops[rate] = rough_product_rate(rung.recipe);
+    } else if (const auto peak = peaks->of(multiplied_in(rung.recipe));
+               peak && rung.recipe.device != model::Device::cpu) {
+      speeds.flops[rate] = share_of_peak * *peak;
+    }
+  }
+  at::set_num_threads(threads);
+  return speeds;
+}
+
+std::string hopeless_here(const Plan& plan, const Estimate& estimate) {
+  const harness::Machine& machine = harness::this_machine();
+  const int64_t memory =
+      uses_cuda(plan) && machine.gpu ? machine.gpu->memory_bytes : harness::available_memory().value_or(0);
+  return hopeless(plan, estimate, static_cast<double>(memory));
+}
+
+}  // namespace ablations

@@ -1,0 +1,71 @@
+#include "cli/command.h"
+#include "files/printable.h"
+#include "harness/process/unfit.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+namespace ablations {
+namespace {
+
+// If the caller has closed 0, 1 or 2, the next file that is opened would get that number, and the program would print
+// into it.
+void own_standard_descriptors() {
+  int fd = -1;
+  do fd = ::open("/dev/null", O_RDWR);
+  while (fd >= 0 && fd <= STDERR_FILENO);
+  if (fd >= 0) ::close(fd);
+}
+
+// "PATH: cannot create directories: No such file or directory", where the library puts the path last.
+std::string fault_of_path(const std::filesystem::filesystem_error& error) {
+  constexpr std::string_view begin = "filesystem error: ";
+  std::string what = error.what();
+  if (what.starts_with(begin)) what.erase(0, begin.size());
+  return error.path1().string() + ": " + what.substr(0, what.find(" ["));
+}
+
+}  // namespace
+
+int exit_status(const std::function<int()>& program) {
+  const auto fail = [](const char* message, int status) {
+    std::fflush(stdout);
+    fmt::print(stderr, "ladder: {}\n", files::shortened(files::printable(message), 1000));
+    return status;
+  };
+  own_standard_descriptors();
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that reaches its size limit gives an error, like a full disk
+  std::signal(SIGCHLD, SIG_DFL);  // some programs leave it ignored, which would hide how children end
+  try {
+    const int status = program();
+    // What is still in the buffer may find the disk full.
+    if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category(), "standard output");
+    return status;
+  } catch (const std::invalid_argument& error) {
+    return fail(error.what(), 2);
+  } catch (const std::filesystem::filesystem_error& error) {
+    return fail(fault_of_path(error).c_str(), 2);
+  } catch (const std::system_error& error) {
+    return fail(error.what(), 2);
+  } catch (const harness::Unfit& error) {
+    return fail(error.what(), 3);
+  } catch (const std::bad_alloc&) {
+    return fail("out of memory", 1);
+  } catch (const std::exception& error) {
+    return fail(error.what(), 1);
+  }
+}
+
+}  // namespace ablations

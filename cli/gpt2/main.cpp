@@ -1,0 +1,33 @@
+// `ladder-gpt2`: every command, with PyTorch. `ladder` starts it for those that train or look at the device.
+#include "cli/command.h"
+#include "files/printable.h"
+#include "harness/observe/library_calls.h"
+#include "harness/process/working_directory.h"
+#include "model/ranks.h"
+
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <stdexcept>
+#include <string>
+
+int main(int argc, char** argv) {
+  return ablations::exit_status([&] {
+    for (const std::string& name : harness::silence_libraries()) {
+      fmt::print(stderr, "note: {} is ignored: the library would print among the results on standard output\n",
+                 files::printable(name));
+    }
+    try {
+      // Before anything looks for GPUs.
+      return ablations::run_command_line(argc, argv, [] { model::choose_gpu(model::ranks_of_environment()); });
+    } catch (const c10::Error& error) {
+      std::string text = error.what_without_backtrace();
+      if (text.starts_with("CUDA ")) {  // hints for those who debug or set up PyTorch follow
+        text.resize(std::min({text.size(), text.find('\n'), text.find(" Of the allocated memory")}));
+      }
+      throw std::runtime_error(text);
+    }
+  });
+}

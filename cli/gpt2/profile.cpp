@@ -1,0 +1,226 @@
+// `ladder profile`: traces one recipe in this process, or compares two, each traced by a process of its own.
+#include "ablations/plan/ladder.h"
+#include "ablations/profile/explain.h"
+#include "ablations/profile/profile_counters.h"
+#include "ablations/profile/rates.h"
+#include "ablations/profile/roofline.h"
+#include "ablations/profile/trace_run.h"
+#include "ablations/run/memory.h"
+#include "ablations/run/occupy.h"
+#include "ablations/run/options.h"
+#include "ablations/run/runner.h"
+#include "ablations/run/study_folder.h"
+#include "ablations/run/workload.h"
+#include "cli/commands.h"
+#include "cli/defaults.h"
+#include "cli/place.h"
+#include "cli/gpt2/request.h"
+#include "files/files.h"
+#include "files/printable.h"
+#include "harness/gpu/metrics.h"
+#include "harness/machine/environment.h"
+#include "harness/process/locks.h"
+#include "harness/process/process.h"
+#include "harness/process/unfit.h"
+#include "model/precision.h"
+#include "text/list.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+#include <stdexcept>
+
+namespace ablations {
+
+namespace fs = std::filesystem;
+using files::Json;
+
+namespace {
+
+// The plan's id distinguishes a folder of --diff from a study's.
+constexpr const char* id_of_diff = "profile-";
+
+void write_files(const fs::path& folder, const std::string& name, const TracedRun& traced) {
+  fs::create_directories(folder);
+  write_document(folder / (name + ".trace.json"), traced.document);
+  files::write_file(folder / (name + ".timeline.json"), traced.timeline);
+}
+
+// The name in files and the title in tables of what is traced.
+std::pair<std::string, std::string> named(const ProfileFlags& flags) {
+  const auto both_of = [](const Rung& rung) { return std::pair(name_of(rung), label_of(rung)); };
+  if (!flags.step.plan.empty()) {
+    const Plan plan = plan_from_json(files::read_any_json(flags.step.plan), flags.step.plan);
+    return both_of(plan.rungs[planned_run(plan, flags.step).rung]);
+  }
+  if (flags.step.rung.empty()) return {"recipe", flags.step.recipe.empty() ? "the plain recipe" : flags.step.recipe};
+  const Ladder ladder = load_ladder(chosen_ladder(flags.step.ladder));
+  const std::vector<Rung> rungs = climb(ladder, harness::this_machine());
+  return both_of(rungs[find_rung(rungs, flags.step.rung, "--rung", ladder.name)]);
+}
+
+Occupied occupied_by(const ProfileFlags& flags, model::Device device) {
+  return occupy({device}, "ladder profile", fs::current_path(), flags.step.wait);
+}
+
+int trace(const ProfileFlags& flags) {
+  const auto [name, title] = named(flags);
+  const fs::path folder = flags.out.empty() ? fs::path("profiles") / name : files::named_folder(flags.out);
+  check_can_make(folder);
+  const std::vector<std::string> files{name + ".trace.json", name + ".timeline.json"};
+  check_draws_over_own(folder, files.front(), "trace", files);
+  for (const std::string& file : files) check_not_read("--out", folder / file, inputs_of(flags.step));
+  const RunOptions options = run_options(flags.step);
+  Occupied devices;
+  if (flags.step.plan.empty()) devices = occupied_by(flags, options.recipe.device);  // else the runner has it
+  std::optional<Limits> limits;
+  if (flags.roofline) {
+    // Measured before tracing, which leaves a process slower. The memory settings are the step's.
+    prepare_process(options);
+    const model::DeterminismScope determinism(options.recipe.deterministic);  // cuBLAS asks at its first product only
+    limits = limits_from_rates(options.recipe, measure_rates());
+    if (!limits) {
+      throw harness::Unfit(
+          "--roofline: this machine's rate for the recipe's products could not be measured; leave the flag out");
+    }
+    reset_peak_memory(options.recipe);  // the rates took gibibytes that no step needs
+  }
+  TracedRun traced = trace_run(options, title);
+  if (limits) {
+    const model::Config config = model::with_positions(model::preset(options.model), options.positions);
+    const auto costs = model::step_costs(config, options.recipe, options.B, options.T, options.accumulation);
+    const MeasuredMs measured = measured_by_part(traced.document.summary);
+    Roofline& result = traced.document.roofline.emplace(roofline(costs, *limits, measured));
+    if (const std::string why = refutation_of(result); !why.empty()) {
+      const auto& gpu = harness::this_machine().gpu;
+      auto published = limits_from_data_sheet(options.recipe, gpu ? gpu->name : "");
+      fmt::print(stderr, "warning: {}, so that limit is too low: measure while nothing else runs{}\n", why,
+                 published ? "; the data sheet's limits are shown" : "");
+      if (published) {
+        published->refuted = why;
+        result = roofline(costs, *published, measured);
+      }
+    }
+  }
+  write_files(folder, name, traced);
+  if (flags.json) {
+    fmt::print("{}\n", files::ascii_text(json_of(traced.document)));
+    return 0;
+  }
+  fmt::print("{}{}\nFiles:\n{}\n{}    (open it in ui.perfetto.dev)\n", trace_table(traced.document),
+             limits ? "\n" + roofline_table(*traced.document.roofline) : "",
+             files::printable((folder / (name + ".trace.json")).string()),
+             files::printable((folder / (name + ".timeline.json")).string()));
+  return 0;
+}
+
+// The named rung and the planned one before it, or the two that are named.
+std::pair<size_t, size_t> rungs_to_compare(const ProfileFlags& flags, const Plan& plan) {
+  std::vector<size_t> named;
+  for (const std::string& name : flags.diff) {
+    named.push_back(find_rung(plan.rungs, name, "--diff", plan.ladder.name));
+    if (const Rung& rung = plan.rungs[named.back()]; rung.status != Rung::Status::planned) {
+      throw std::invalid_argument(fmt::format("--diff {}: not measured: {}", name, rung.reason));
+    }
+  }
+  if (named.size() == 2) return {named[0], named[1]};
+  for (size_t before = named[0]; before-- > 0;) {
+    if (plan.rungs[before].status == Rung::Status::planned) return {before, named[0]};
+  }
+  throw std::invalid_argument(fmt::format("--diff {}: no rung comes before it here; name two rungs", flags.diff[0]));
+}
+
+// Two rungs of a ladder, each traced by a process of its own, as a study's are.
+std::pair<TraceDocument, TraceDocument> traced_rungs(const ProfileFlags& flags) {
+  Plan plan = make_plan({.workload = flags.step.workload, .ladder = flags.step.ladder, .repeats = 1, .order_seed = 0});
+  const auto [first, second] = rungs_to_compare(flags, plan);
+  plan.id = id_of_diff + plan.id;
+  Plan both = plan;
+  both.rungs = {plan.rungs[first], plan.rungs[second]};
+  plan.workload.tokens = check_workload(both);
+  const fs::path folder = flags.out.empty() ? fs::path("profiles") / fmt::format("{}-{}", name_of(plan.rungs[first]),
+                                                                                 name_of(plan.rungs[second]))
+                                            : files::named_folder(flags.out);
+  if (!fs::exists(folder / "plan.json")) {
+    check_may_begin(folder);
+  } else if (!open_study(folder).id.starts_with(id_of_diff)) {
+    throw std::invalid_argument(
+        fmt::format("--out {}: is a study's folder, whose plan must not change; name another", folder.string()));
+  }
+  check_has_no_links(folder);
+  const Occupied devices = occupy({plan.rungs[first].recipe.device, plan.rungs[second].recipe.device}, "ladder profile",
+                                  fs::current_path(), flags.step.wait);
+  fs::create_directories(folder);
+  const harness::FolderLock lock(folder);
+  write_document(folder / "plan.json", plan);
+  const auto traced = [&](size_t rung) {
+    const Programs programs{.ladder = fmt::format("/proc/{}/exe", ::getpid()), .python = {}};
+    if (!trace_rung(plan, folder, rung, programs).succeeded()) {
+      const std::string name = name_of(plan.rungs[rung]);
+      throw std::runtime_error(fmt::format("--diff: {} could not be traced; its process printed: {}", name,
+                                           (folder / "logs" / (name + ".trace.log")).string()));
+    }
+    return read_document<TraceDocument>(trace_file(folder, plan.rungs[rung]));
+  };
+  TraceDocument before = traced(first);
+  return {std::move(before), traced(second)};
+}
+
+std::pair<TraceDocument, TraceDocument> traces_in_files(const ProfileFlags& flags) {
+  TraceDocument before = read_document<TraceDocument>(flags.diff[0]);
+  return {std::move(before), read_document<TraceDocument>(flags.diff[1])};
+}
+
+int diff(const ProfileFlags& flags) {
+  const auto [before, after] = flags.compares_files() ? traces_in_files(flags) : traced_rungs(flags);
+  const Explanation explanation = explain(before, after);
+  fmt::print("{}\n", flags.json ? files::ascii_text(to_json(explanation)) : explanation_table(explanation));
+  return 0;
+}
+
+int show_metrics(const ProfileFlags& flags, const std::vector<std::string>& metrics) {
+  const MetricsList list = list_metrics(flags.chip, metrics);
+  fmt::print("{}", flags.json ? files::ascii_text(to_json(list)) + "\n" : metrics_table(list));
+  return 0;
+}
+
+int counters(const ProfileFlags& flags, const std::vector<std::string>& metrics) {
+  if (!harness::this_machine().gpu) {
+    throw harness::Unfit("--counters: needs a GPU: " + harness::this_machine().no_gpu_reason);
+  }
+  if (flags.step.workload.steps > 0) {
+    throw std::invalid_argument("--steps: --counters counts one step for each pass that the metrics need");
+  }
+  if (flags.step.recipe.empty() && flags.step.rung.empty()) {
+    throw std::invalid_argument("profile --counters: needs --rung or --recipe to name the step");
+  }
+  if (!flags.out.empty()) check_can_write("--out", flags.out);
+  check_not_read("--out", flags.out, inputs_of(flags.step));
+  const RunOptions options = run_options(flags.step);
+  const Occupied devices = occupied_by(flags, options.recipe.device);
+  const CountersDocument document =
+      counters_document(options, count_step(options, metrics, flags.max_passes,
+                                            [](const std::string& plan) { fmt::print(stderr, "{}\n", plan); }));
+  const Json json = json_of(document);
+  if (!flags.out.empty()) write_document(flags.out, document, files::Links::followed);
+  fmt::print("{}\n", flags.json ? files::ascii_text(json) : counters_table(document));
+  return 0;
+}
+
+}  // namespace
+
+int profile(const ProfileFlags& flags) {
+  if (!flags.step.plan.empty()) harness::die_with_parent();  // the runner's child (trace_rung)
+  std::vector<std::string> metrics;
+  if (!flags.metrics.empty()) metrics = list_of(flags.metrics, "--metrics " + flags.metrics);
+  if (flags.list_metrics) return show_metrics(flags, metrics);
+  if (flags.counters) return counters(flags, metrics);
+  if (!metrics.empty()) throw std::invalid_argument("--metrics: needs --counters or --list-metrics");
+  if (!flags.diff.empty()) return diff(flags);
+  if (flags.trace) return trace(flags);
+  throw std::invalid_argument("profile: needs one of --trace, --diff, --counters and --list-metrics");
+}
+
+}  // namespace ablations

@@ -1,0 +1,157 @@
+// `ladder run`: one run in this process.
+#include "ablations/run/run.h"
+
+#include "ablations/run/occupy.h"
+#include "ablations/run/reproduce.h"
+#include "cli/commands.h"
+#include "cli/place.h"
+#include "cli/gpt2/request.h"
+#include "cli/gpt2/timed_here.h"
+#include "files/printable.h"
+#include "harness/process/process.h"
+#include "model/ranks.h"
+#include "study/measured.h"
+#include "text/figures.h"
+#include "text/text.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace ablations {
+
+namespace fs = std::filesystem;
+using files::Json;
+using files::printable;
+
+namespace {
+
+void note_unknown_programs(const Record& original, model::Device device) {
+  for (const std::string& unknown : compare_programs(original.environment, environment_here(), device).unknown) {
+    fmt::print(stderr, "note: cannot tell whether this is the record's program: {}\n", unknown);
+  }
+}
+
+// Tells the steps done to the parent process, or shows them on a terminal.
+std::function<void(int64_t)> progress_of(const RunOptions& options, bool to_parent) {
+  const int64_t steps = options.warmup_steps + options.timed_steps;
+  if (to_parent) {
+    return [steps](int64_t step) {
+      const std::string line = fmt::format("{} {}\n", step, std::max(step, steps));
+      [[maybe_unused]] const ssize_t ignored = ::write(3, line.data(), line.size());
+    };
+  }
+  if (::isatty(STDERR_FILENO) == 0) return [](int64_t) {};
+  return [steps](int64_t step) { fmt::print(stderr, "\r\x1b[Kstep {}/{}", step, std::max(step, steps)); };
+}
+
+void print_summary(const RunOptions& options, const Record& record) {
+  const RunSummary& summary = record.summary;
+  const std::optional<double> last = record.timing.loss.back();
+  fmt::print(
+      "{} B={} T={}: median {} ms/step (least {}, most {}) over {}, {} tokens/s, peak {:.2f} GiB, last loss {}\n",
+      options.model, options.B, options.T, number(summary.median_ms), number(summary.min_ms), number(summary.max_ms),
+      number_of(summary.n, "step"), number(summary.tokens_per_s), gib(record.memory.peak_bytes),
+      last ? fmt::format("{:.4f}", *last) : "not finite");
+  if (const auto& scaling = record.scaling) {
+    fmt::print(
+        "{}: each gives {} bytes to be reduced in a step; scaling efficiency {:.2f}, the step of rank 0 alone ({} ms) "
+        "over "
+        "that of all\n",
+        number_of(*record.workload.ranks, "rank"), plain(static_cast<double>(scaling->bytes_per_step)),
+        scaling->efficiency, number(scaling->alone_ms));
+  }
+  if (const auto& data = record.data;
+      data && data->cold && 2 * data->cached_before.value_or(data->file_bytes) > data->file_bytes) {
+    const std::string file = printable(data->file);
+    fmt::print("--cold-cache: {}\n", data->cached_before
+                                         ? fmt::format("the kernel kept {} in the page cache", file)
+                                         : fmt::format("the kernel does not say whether {} left the page cache", file));
+  }
+  if (!record.is_disturbed()) return;
+  for (const std::string& flag : *record.flags) fmt::print("disturbed: {}\n", flag);
+}
+
+// Each of them, if one failed or all are asked for.
+void print_proofs(const std::vector<Proof>& proofs, bool all) {
+  const auto passed = std::ranges::count(proofs, true, &Proof::passed);
+  if (all || passed < std::ssize(proofs)) {
+    for (const Proof& proof : proofs) {
+      const char* const word = proof.passed ? "proven" : "FAILED";
+      fmt::print(
+          "{} {:<17} {}\n", standard_output().painted(style_of(word), word), proof.field,
+          proof.passed ? proof.observed : fmt::format("expected {}; observed {}", proof.expected, proof.observed));
+    }
+  }
+  fmt::print("{} of {} passed\n", passed, number_of(std::ssize(proofs), "proof"));
+}
+
+}  // namespace
+
+int run(const RunFlags& flags) {
+  if (flags.report_steps) harness::die_with_parent();
+  check_not_read("--out", flags.record, inputs_of(flags));
+  const RunOptions options = run_options(flags);
+  if (!flags.time_against.empty()) {
+    tell_times(options, flags.time_against);
+    return 0;
+  }
+  check_not_read("--out", flags.record,  // a plan names them
+                 {{"--data", options.data}, {"--vocab", options.vocabulary}, {"--data", options.tokens}});
+  const model::Ranks ranks = options.ranks ? model::ranks_of_environment() : model::Ranks{};
+  if (!flags.record.empty() && ranks.is_first()) check_can_write("--out", flags.record);
+  std::optional<Record> original;
+  if (!flags.from.empty()) original = read_document<Record>(flags.from);
+  if (original && ranks.is_first()) note_unknown_programs(*original, options.recipe.device);
+  Occupied devices;
+  // The first rank on a machine holds the cores for all.
+  const bool occupies = ranks.local_rank == 0 || options.recipe.device == model::Device::cuda;
+  if (!flags.report_steps && occupies)
+    devices = occupy({options.recipe.device}, "ladder run", fs::current_path(), flags.wait);
+  if (!ranks.is_first()) {  // rank 0 has the record
+    const Record record = execute_run(options, [](int64_t) {});
+    if (!record.is_ok()) throw std::runtime_error(fmt::format("out of memory: {}", record.failure->message));
+    return 0;
+  }
+  Record record = execute_run(options, progress_of(options, flags.report_steps));
+  if (!flags.report_steps && ::isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\x1b[K");
+  bool reproduced = true;
+  std::string verdict;
+  if (original && record.is_ok()) {
+    const Reproduction reproduction = compare_losses(*original, record);
+    reproduced = reproduction.identical || !reproduction.excuses.empty();
+    verdict = describe(reproduction, files::printable(flags.from));
+    record.reproduction = reproduction;
+  }
+  const Json written = json_of(record);
+  if (!flags.record.empty()) write_document(flags.record, record, files::Links::followed);
+  if (flags.report_steps) return 0;
+  if (flags.json) {
+    (void)value_from<Record>(written, "the record");
+    fmt::print("{}\n", files::ascii_text(written));
+  }
+  if (!record.is_ok()) throw std::runtime_error(fmt::format("out of memory: {}", record.failure->message));
+  if (!flags.json) {
+    print_summary(options, record);
+    print_proofs(record.proofs, flags.verbose);
+  }
+  if (!verdict.empty()) {
+    std::fflush(stdout);
+    fmt::print(flags.json ? stderr : stdout, "{}\n", printable(verdict));
+  }
+  const std::string fault = why_no_number(record);
+  if (!fault.empty()) {
+    std::fflush(stdout);
+    fmt::print(stderr, "ladder run: this time does not count: {}\n", printable(fault));
+  }
+  return fault.empty() && reproduced ? 0 : 1;
+}
+
+}  // namespace ablations

@@ -1,0 +1,70 @@
+"""`ladder` has no PyTorch; `ladder-gpt2`, the program beside it, measures and trains."""
+
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+from conftest import EVIDENCE
+
+ANSWERS_ALONE = [("--version",), ("--help",), ("help", "--techniques"), ("completion", "bash"), ("compare", EVIDENCE, EVIDENCE),
+                 ("verify", EVIDENCE), ("history", EVIDENCE.parent)]
+STARTS_THE_OTHER = [("doctor",), ("ablate", "--ladder", "tiny"), ("run", "--model", "tiny"), ("profile", "--rung", "bf16"), ("gate", "--calibrate"),
+                    ("train", "--model", "tiny", "--steps", "1"), ("sample", "--weights", "weights", "--prompt", "a")]
+
+
+@pytest.fixture
+def alone(program, environment, tmp_path):
+    """alone("run", ...): a copy of `ladder` that no other program lies beside."""
+    own = shutil.copy(program, tmp_path / "ladder")
+
+    def run(*arguments) -> subprocess.CompletedProcess:
+        return subprocess.run([own, *map(str, arguments)], cwd=tmp_path, env=environment, stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, check=False)
+
+    return run
+
+
+def needed(program) -> list[str]:
+    dynamic = subprocess.run(["readelf", "-d", program], capture_output=True, text=True, check=True).stdout
+    return re.findall(r"\(NEEDED\).*\[(.+)\]", dynamic)
+
+
+def test_ladder_links_neither_pytorch_nor_cuda(program) -> None:
+    heavy = re.compile(r"lib(torch|c10|cu|nv|nccl|gomp|mkl)")
+    assert [name for name in needed(program) if heavy.match(name)] == []
+    assert any(heavy.match(name) for name in needed(f"{program}-gpt2"))
+
+
+@pytest.mark.parametrize("arguments", ANSWERS_ALONE, ids=lambda words: words[0])
+def test_ladder_answers_alone(alone, arguments) -> None:
+    done = alone(*arguments)
+    assert done.returncode == 0 and done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("arguments", STARTS_THE_OTHER, ids=lambda words: words[0])
+def test_without_the_other_program(alone, tmp_path, arguments) -> None:
+    done = alone(*arguments)
+    missing = pathlib.Path(tmp_path).resolve() / "ladder-gpt2"
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr == f"ladder: {missing} is missing, which measures and trains; `make` builds it beside ladder\n"
+
+
+def test_wrong_flags_need_no_other_program(alone) -> None:
+    done = alone("run", "--steps", "0")
+    assert done.returncode == 2 and done.stderr.startswith("ladder: --steps must be a whole number")
+
+
+def test_the_other_program_gets_every_argument(alone, tmp_path) -> None:
+    other = tmp_path / "ladder-gpt2"
+    other.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\nexit 7\n')
+    other.chmod(0o755)
+    done = alone("run", "--model", "tiny", "--data", "two words")
+    assert (done.returncode, done.stdout, done.stderr) == (7, "run\n--model\ntiny\n--data\ntwo words\n", "")
+
+
+def test_a_program_that_cannot_be_started(alone, tmp_path) -> None:
+    (tmp_path / "ladder-gpt2").write_text("no program\n")
+    done = alone("run", "--model", "tiny")
+    assert done.returncode == 2 and re.fullmatch(r"ladder: .*/ladder-gpt2: Permission denied\n", done.stderr)
