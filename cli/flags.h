@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ablations/plan/modes.h"
+#include "text/list.h"
 
 #include <cstdint>
 #include <string>

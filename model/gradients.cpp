@@ -43,6 +43,4 @@ Tensor deliver(Gradients* gradients, const Tensor& weight, const Tensor& gradien
   return {};
 }
 
-}
-
 }  // namespace model

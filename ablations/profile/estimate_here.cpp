@@ -32,11 +32,11 @@ std::optional<Speeds> speeds_for(const Plan& plan) {
   return speeds;
 }
 
-std::string hopeless_here(const Plan& plan, const Estimate& estimate) {
+std::string reason_against_running_here(const Plan& plan, const Estimate& estimate) {
   const harness::Machine& machine = harness::this_machine();
   const int64_t memory =
       uses_cuda(plan) && machine.gpu ? machine.gpu->memory_bytes : harness::available_memory().value_or(0);
-  return hopeless(plan, estimate, static_cast<double>(memory));
+  return reason_against_running(plan, estimate, static_cast<double>(memory));
 }
 
 }  // namespace ablations

@@ -5,7 +5,7 @@
 #include "harness/machine/environment.h"
 #include "harness/machine/peaks.h"
 #include "harness/stats/stats.h"
-#include "model/costs.h"
+#include "ablations/techniques/costs.h"
 #include "model/precision.h"
 #include "text/figures.h"
 #include "text/text.h"
