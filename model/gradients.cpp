@@ -27,6 +27,8 @@ Gradients::Place Gradients::place_of(const Tensor& weight) {
   return {.buffer = weight.grad(), .accumulate = std::exchange(found->second, true)};
 }
 
+bool Gradients::has(const Tensor& weight) const { return written_.contains(weight.unsafeGetTensorImpl()); }
+
 Gradients::Place place_for(Gradients* gradients, const Tensor& weight) {
   if (gradients != nullptr) return gradients->place_of(weight);
   return {.buffer = at::empty(weight.sizes(), weight.options().requires_grad(false).dtype(at::kFloat))};

@@ -33,6 +33,7 @@ class Gradients {
   // Where the next gradient of the weight goes. Decided on the host alone: each step asks in the same order and gets
   // the same answers, so a captured step may be replayed. Throws std::logic_error for what is no parameter.
   Place place_of(const at::Tensor& weight);
+  [[nodiscard]] bool has(const at::Tensor& weight) const;  // whether it is a parameter
 
  private:
   std::unordered_map<const at::TensorImpl*, bool> written_;  // of each parameter: in this step
@@ -49,6 +50,7 @@ void put(const Gradients::Place& place, const at::Tensor& gradient);
 // What a backward pass returns for a weight whose gradient it has made. That is the gradient itself where `gradients`
 // is null. Else it is written or added to the weight's buffer, and undefined is returned.
 at::Tensor deliver(Gradients* gradients, const at::Tensor& weight, const at::Tensor& gradient);
+
 // For an autograd context's saved_data, which holds numbers and no pointers.
 template <class T>
 int64_t handle_of(T* pointer) {

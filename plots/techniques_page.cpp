@@ -187,11 +187,11 @@ std::string technique_help(const std::string& name, const Look& look) {
            "\ndocs/techniques.md has more: why it is faster, when it does not help, its proof.\n";
   };
   for (const Technique& technique : techniques()) {
-    if (technique.optimizations.empty() && is_meant(name, technique.field, "")) {
+    if (technique.optimizations.empty() && matches_name(name, technique.field, "")) {
       return shown(technique.field, technique.text, technique.text.alone);
     }
     for (const Optimization& one : technique.optimizations) {
-      if (is_meant(name, one.name, one.title)) {
+      if (matches_name(name, one.name, one.title)) {
         return shown(fmt::format("{}: {}. {}", one.name, one.title, plain_words(one.summary)), one.text,
                      commands_alone(one));
       }

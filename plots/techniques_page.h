@@ -3,7 +3,7 @@
 
 #include "ablations/techniques/technique.h"
 #include "files/json_file.h"
-#include "results/study.h"
+#include "results/report.h"
 #include "text/style.h"
 
 #include <string>

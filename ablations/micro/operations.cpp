@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -61,17 +62,6 @@ std::vector<Attention> attentions(const Recipe& recipe) {
   return kinds;
 }
 
-struct Fused {
-  std::string_view call, name;
-  void (*edit)(Recipe&);
-};
-
-constexpr Fused fused_operations[] = {
-    {"add_norm", "add_norm_fused", [](Recipe& r) { r.norm = Norm::fused; }},
-    {"self_attention", "self_attention_packed", [](Recipe& r) { r.attention = Attention::packed; }},
-    {"mlp", "mlp_fused", [](Recipe& r) { r.mlp = Mlp::fused; }},
-    {"head_loss", "head_loss_fused", [](Recipe& r) { r.cross_entropy = CrossEntropy::fused; }}};
-
 std::vector<Variant> variants(const std::string& call, const Recipe& recipe) {
   std::vector<Variant> found;
   if (call == "attention") {
@@ -82,21 +72,12 @@ std::vector<Variant> variants(const std::string& call, const Recipe& recipe) {
     return found;
   }
   found.push_back({call, recipe});
-  if (call == "cross_entropy") {
-    found.push_back({"cross_entropy_in_place", recipe});
-    found.back().recipe.cross_entropy = CrossEntropy::in_place;
-  }
-  const bool is_product = call == "qkv" || call == "head" || call.starts_with("linear");
-  Recipe packed = recipe;
-  packed.products = Products::packed;
-  if (is_product && ablations::recipe_obstacle(packed, harness::this_machine()).empty()) {
-    found.push_back({call + "_packed", packed});
-  }
-  for (const Fused& fused : fused_operations) {
+  for (const ablations::Optimization& optimization : ablations::optimizations()) {
+    if (std::ranges::find(optimization.replaces, call) == optimization.replaces.end()) continue;
     Recipe edited = recipe;
-    fused.edit(edited);
+    optimization.edit(edited, harness::this_machine());
     const bool is_possible = ablations::recipe_obstacle(edited, harness::this_machine()).empty();
-    if (fused.call == call && is_possible) found.push_back({std::string(fused.name), edited});
+    if (is_possible) found.push_back({fmt::format("{}_{}", call, optimization.by), edited});
   }
   return found;
 }

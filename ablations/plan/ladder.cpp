@@ -182,7 +182,7 @@ size_t find_rung(const std::vector<Rung>& rungs, const std::string& name, const 
   for (const Rung& rung : rungs) known.push_back(name_of(rung));
   auto found = std::ranges::find(known, name);
   if (found == known.end()) {
-    const auto is_it = [&](const Rung& rung) { return is_meant(name, name_of(rung), rung.title); };
+    const auto is_it = [&](const Rung& rung) { return matches_name(name, name_of(rung), rung.title); };
     found = known.begin() + (std::ranges::find_if(rungs, is_it) - rungs.begin());
   }
   if (found == known.end()) {

@@ -149,7 +149,7 @@ std::vector<Rung> factorial(const Ladder& ladder, const Rung& base, const std::v
                             std::vector<std::string> asked, const Machine& machine) {
   for (std::string& factor : asked) {
     for (const std::string& name : candidates) {
-      if (is_meant(factor, name, find_optimization(name)->title)) factor = name;
+      if (matches_name(factor, name, find_optimization(name)->title)) factor = name;
     }
     if (std::ranges::find(candidates, factor) == candidates.end()) {
       refuse(fmt::format("--factors {}: no such optimization; on this machine ladder {} has {}", factor, ladder.name,

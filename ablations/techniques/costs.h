@@ -16,8 +16,7 @@
 // attention's logsumexp, low-precision copies of weights).
 #pragma once
 
-#include "model/config.h"
-#include "model/recipe.h"
+#include "ablations/techniques/step_table.h"
 
 #include <cstdint>
 #include <string>
@@ -33,16 +32,6 @@ struct Cost {
   double flops = 0;   // per step
   double bytes = 0;   // per step
 };
-
-// FLOPs of a matrix product (M, K) x (K, N): M N K multiplications and as many additions.
-constexpr double product_flops(double M, double N, double K) { return 2 * M * N * K; }
-
-// FLOPs of causal attention's forward pass: q k^T, (T, HS) x (HS, T), and p v, (T, T) x (T, HS), for each of B
-// sequences and C / HS heads, half of each.
-constexpr double attention_flops(double B, double T, double C) { return product_flops(B * T, T, C); }
-
-// FLOPs of the backward pass of a product or of attention: two products for each, one for each operand's gradient.
-constexpr double backward_flops(double forward) { return 2 * forward; }
 
 // The costs of one step: `accumulation` micro-steps of B sequences of T tokens.
 std::vector<Cost> step_costs(const Config& config, const Recipe& recipe, int64_t B, int64_t T, int64_t accumulation);

@@ -1,6 +1,6 @@
 #include "ablations/techniques/step_memory.h"
 
-#include "ablations/techniques/cross_entropy/chunks.h"
+#include "ablations/techniques/step_table.h"
 
 #include <algorithm>
 #include <vector>
@@ -9,137 +9,45 @@ namespace model {
 namespace {
 
 constexpr double gibibyte = 1LL << 30;
-constexpr double float_bytes = 4;
 
-// What the parts are made of. Functions give bytes.
-struct Sizes {
-  const Recipe& recipe;
-  bool on_cpu, casts, split;  // split: master weights of two parts
-  double low, stream;         // of a number in the products' type, and in the residual stream
-  double layers;
-  // Numbers: all weights; those of matrices and biases that autocast copies; logits with padding columns; the T x T
-  // matrices of one layer.
-  double weights = 0, matrices = 0, biases = 0, BTC = 0, logits = 0, scores = 0;
-  double tokens = 0, heads = 0;
-  double embedding = 0;  // bytes of its gradient
+// What rows of the table add up to, in bytes.
+struct Sums {
+  double activations = 0, attention = 0;  // all layers, and what ln_f and head read
+  double layer = 0, in_layer = 0;         // activations of one layer, and the most that is beside them in backward
+  double log_probabilities = 0, in_loss = 0;
 
-  Sizes(const Config& config, const Recipe& of, int64_t batch, int64_t context)
-      : recipe(of),
-        on_cpu(of.device == Device::cpu),
-        casts(of.autocast != Autocast::off),
-        split(of.weights == Weights::master && of.autocast == Autocast::bf16),
-        low(casts ? 2 : float_bytes),
-        stream(of.residual == Residual::autocast ? low : float_bytes),
-        layers(static_cast<double>(config.n_layer)) {
-    const auto B = static_cast<double>(batch), T = static_cast<double>(context), C = static_cast<double>(config.n_embd);
-    const auto rows = static_cast<double>(of.vocabulary_rows);
-    weights = static_cast<double>(config.parameters()) + (rows - static_cast<double>(config.vocabulary)) * C;
-    matrices = layers * 12 * C * C + rows * C;
-    biases = layers * 9 * C;
-    embedding = float_bytes * rows * C;
-    tokens = B * T;
-    BTC = tokens * C;
-    logits = tokens * rows;
-    heads = static_cast<double>(config.n_head);
-    scores = tokens * heads * T;
-  }
-
-  [[nodiscard]] bool separate() const { return recipe.weights == Weights::separate; }
-  [[nodiscard]] bool written_out() const {
-    return recipe.attention == Attention::manual || recipe.attention == Attention::math;
-  }
-
-  // A LayerNorm keeps the mean of each token and one over its deviation, in float32.
-  [[nodiscard]] double of_norm() const { return 2 * float_bytes * tokens; }
-
-  // What one layer keeps, without T x T matrices: what both LayerNorms read (the stream), what the four products read
-  // (C, C, C and 4 C numbers a token), q, k and v, and what GELU reads (4 C). What GELU makes is made once more by the
-  // fused MLP of a CPU. Three products each convert their input for themselves, where it is not of the low type.
-  // Attention that is not written out keeps the logarithm of each softmax's sum.
-  [[nodiscard]] double layer() const {
-    const double hidden = recipe.mlp == Mlp::fused && on_cpu ? 4 * low : 0;
-    const bool converts = recipe.qkv_products == QkvProducts::three && recipe.norm == Norm::aten && stream > low;
-    const double sums = written_out() ? 0 : float_bytes * tokens * heads;
-    return BTC * (2 * stream + 14 * low - hidden + (converts ? 2 * low : 0)) + 2 * of_norm() + sums;
-  }
-
-  // Then what ln_f and head read.
-  [[nodiscard]] double activations() const { return layers * layer() + BTC * (stream + low) + of_norm(); }
-
-  // CUDA's autocast computes softmax in float32 and makes a copy for the product; the CPU's stays in the low type.
-  [[nodiscard]] double attention() const {
-    return written_out() ? layers * scores * (casts && !on_cpu ? float_bytes + low : low) : 0;
-  }
-
-  // Three T x T matrices, or the gradients of GELU's argument and result, 4 C numbers a token each.
-  [[nodiscard]] double in_layer() const { return std::max(written_out() ? 3 * scores * low : 0, 8 * BTC * low); }
-
-  // What forward leaves of them. The fused loss leaves gradients instead, and that of its input takes the input's
-  // place.
-  [[nodiscard]] double log_probabilities() const {
-    switch (recipe.cross_entropy) {
-      case CrossEntropy::aten:
-        return logits * (float_bytes + (casts && !on_cpu ? low : 0));
-      case CrossEntropy::in_place:
-        return logits * (on_cpu ? float_bytes : low);
-      case CrossEntropy::fused:
-        break;
+  explicit Sums(const StepTable& table) {
+    for (const Row& row : table.rows) {
+      const auto times = static_cast<double>(row.times);
+      const bool of_loss = row.op == "cross_entropy" || row.op == "head_loss";
+      const bool of_layer = !of_loss && row.op != "embed" && row.part != "ln_f" && row.part != "head";
+      activations += times * row.kept;
+      (of_loss ? log_probabilities : attention) += times * row.matrices;
+      if (of_layer) layer += row.kept;
+      double& working = of_loss ? in_loss : in_layer;
+      working = std::max(working, row.working);
     }
-    return 0;
-  }
-
-  // Beside the log-probabilities. ATen's loss: zeros with one entry in each row, and the gradient through softmax,
-  // which CUDA's autocast makes when the converted log-probabilities are gone. In place: the logits, on a CPU their
-  // conversion, too.
-  [[nodiscard]] double in_loss() const {
-    switch (recipe.cross_entropy) {
-      case CrossEntropy::aten:
-        return logits * float_bytes * (casts && !on_cpu ? 1 : 2);
-      case CrossEntropy::in_place:
-        return logits * (low + (on_cpu && casts ? float_bytes : 0));
-      case CrossEntropy::fused:
-        break;
-    }
-    const double row_bytes = logits / tokens * low;
-    return row_bytes * static_cast<double>(head_loss_rows(static_cast<int64_t>(tokens), static_cast<int64_t>(row_bytes),
-                                                          head_loss_chunk_bytes(!on_cpu)));
-  }
-
-  // AdamW's denominators, of the largest tensor or of all of them; where its factors are on the device as many
-  // numerators.
-  [[nodiscard]] double in_update() const {
-    const bool on_device = recipe.execution == Execution::graph || recipe.autocast == Autocast::fp16;
-    switch (recipe.optimizer) {
-      case Optimizer::loop:
-        return embedding * (on_device ? 2 : 1);
-      case Optimizer::foreach:
-        return float_bytes * weights * (on_device ? 2 : 1);
-      case Optimizer::fused:
-        break;
-    }
-    return 0;
-  }
-
-  // Between the tensors of a step whose passes need so much beside the weights.
-  [[nodiscard]] double between_tensors(double forward, double backward) const {
-    if (!on_cpu) {
-      const double one_more = recipe.cross_entropy == CrossEntropy::aten       ? float_bytes
-                              : recipe.cross_entropy == CrossEntropy::in_place ? low
-                                                                               : 0;
-      return logits * one_more + 0.2 * gibibyte;
-    }
-    const double cut_up = 0.4 * std::min(forward, backward);
-    if (recipe.host_memory == HostMemory::release || !separate()) return cut_up;
-    const double gap = written_out() ? std::max(0.0, 2 * scores * low - layer()) : 0;
-    const double chunk = recipe.cross_entropy == CrossEntropy::fused ? in_loss() : 0;
-    return cut_up + low * weights + layers * gap + chunk / 2;
-  }
-
-  [[nodiscard]] double process() const {
-    if (!on_cpu) return gibibyte;
-    return (recipe.host_memory == HostMemory::keep ? 0.48 : 0.4) * gibibyte;
   }
 };
+
+// Between the tensors of a step whose passes need so much beside the weights. step_memory.h says what is fitted.
+double between_tensors(const StepSizes& s, const Sums& sums, double forward, double backward) {
+  const CrossEntropy loss = s.recipe.cross_entropy;
+  if (!s.on_cpu) {
+    const double one_more = loss == CrossEntropy::aten ? f32 : loss == CrossEntropy::in_place ? s.low : 0;
+    return s.BT * s.rows * one_more + 0.2 * gibibyte;
+  }
+  const double cut_up = 0.4 * std::min(forward, backward);
+  if (s.recipe.host_memory == HostMemory::release || s.recipe.weights == Weights::master) return cut_up;
+  const double gap = sums.attention > 0 ? std::max(0.0, 2 * s.squares * s.low - sums.layer) : 0;
+  const double chunk = loss == CrossEntropy::fused ? sums.in_loss : 0;
+  return cut_up + s.low * s.parameters + static_cast<double>(s.layers) * gap + chunk / 2;
+}
+
+double of_process(const StepSizes& s) {
+  if (!s.on_cpu) return gibibyte;
+  return (s.recipe.host_memory == HostMemory::keep ? 0.48 : 0.4) * gibibyte;
+}
 
 }  // namespace
 
@@ -171,31 +79,37 @@ StepMemory::Parts StepMemory::largest() const {
 }
 
 StepMemory step_memory(const Config& config, const Recipe& recipe, int64_t B, int64_t T, int64_t accumulation) {
-  const Sizes size(config, recipe, B, T);
-  const double gradients = float_bytes * size.weights;
+  const StepSizes size(config, recipe, B, T);
+  const StepTable table = step_table(size);
+  const Sums sums(table);
+  const bool separate = recipe.weights == Weights::separate, split = !separate && recipe.autocast == Autocast::bf16;
+  const bool fused_loss = recipe.cross_entropy == CrossEntropy::fused;
+  const auto layers = static_cast<double>(size.layers);
+  // Numbers of the matrices and biases that autocast copies.
+  const double head = size.rows * size.C, matrices = layers * 12 * size.C * size.C + head, biases = layers * 9 * size.C;
+  const double gradients = f32 * size.parameters;
   // From one micro-step to the next they stay, and gradients of master weights always do.
-  const double held = !size.separate() || accumulation > 1 ? gradients : 0;
-  const double of_head = size.separate() ? size.embedding : 0;  // the first gradient that backward makes
+  const double held = !separate || accumulation > 1 ? gradients : 0;
+  const double of_head = separate ? f32 * head : 0;  // the first gradient that backward makes
 
   StepMemory::Parts always;
-  always.remainders = size.split ? 2 * size.matrices : 0;
-  always.weights = float_bytes * size.weights - always.remainders;
-  always.optimizer = 2 * float_bytes * size.weights;
+  always.remainders = split ? 2 * matrices : 0;
+  always.weights = f32 * size.parameters - always.remainders;
+  always.optimizer = 2 * f32 * size.parameters;
 
-  // The fused loss makes the gradient of the embedding in its forward pass.
+  // The fused loss makes the gradient of the embedding in its forward pass, and keeps no copy of the head's matrix.
   StepMemory::Parts loss = always;
-  loss.gradients = held + (recipe.cross_entropy == CrossEntropy::fused ? of_head : 0);
-  // Nor does it keep a copy of the head's matrix.
-  const double copied = size.matrices - (recipe.cross_entropy == CrossEntropy::fused ? of_head / sizeof(float) : 0);
-  loss.weight_copies = size.casts && size.separate() ? size.low * (copied + size.biases) : 0;
-  loss.activations = size.activations();
-  loss.attention = size.attention();
-  loss.logits = size.log_probabilities() + size.in_loss();
+  loss.gradients = held + (fused_loss ? of_head : 0);
+  const double copied = matrices - (fused_loss ? head : 0) + biases;
+  loss.weight_copies = size.casts && separate ? size.low * copied : 0;
+  loss.activations = sums.activations;
+  loss.attention = sums.attention;
+  loss.logits = sums.log_probabilities + sums.in_loss;
 
   StepMemory::Parts backward_begin = loss;
   backward_begin.gradients = held + of_head;
   backward_begin.logits = 0;
-  backward_begin.working = size.in_layer();
+  backward_begin.working = sums.in_layer;
 
   // The embedding's own gradient is a dense matrix that is added to the head's. Both are apart from what earlier
   // micro-steps have left.
@@ -205,17 +119,17 @@ StepMemory step_memory(const Config& config, const Recipe& recipe, int64_t B, in
 
   StepMemory::Parts update = always;
   update.gradients = gradients;
-  update.working = size.separate() ? size.in_update() : 0;
+  update.working = table.update.working;
 
   StepMemory memory{
       .parts = {{loss, backward_begin, backward_end, update}},
-      .left_by_forward = loss.activations + loss.attention + size.log_probabilities() + loss.gradients - held};
-  const double lasting = always.tensors() + (size.separate() ? 0 : gradients);
-  const double allocator = size.between_tensors(std::max(loss.tensors(), backward_begin.tensors()) - lasting,
-                                                std::max(backward_end.tensors(), update.tensors()) - lasting);
+      .left_by_forward = loss.activations + loss.attention + sums.log_probabilities + loss.gradients - held};
+  const double lasting = always.tensors() + (separate ? 0 : gradients);
+  const double allocator = between_tensors(size, sums, std::max(loss.tensors(), backward_begin.tensors()) - lasting,
+                                           std::max(backward_end.tensors(), update.tensors()) - lasting);
   for (StepMemory::Parts& parts : memory.parts) {
     parts.allocator = allocator;
-    parts.process = size.process();
+    parts.process = of_process(size);
   }
   return memory;
 }

@@ -3,6 +3,7 @@
 // one: the field in model/recipe.h, its effect in model/, its folder here, its name in techniques.cpp, a test.
 #pragma once
 
+#include "ablations/techniques/step_table.h"
 #include "ablations/techniques/text.h"
 #include "harness/machine/environment.h"
 #include "model/recipe.h"
@@ -32,7 +33,11 @@ struct Optimization {
   std::function<std::string(const Observations&)> title_seen = nullptr;
   Text text = {};
   std::vector<Claim> claims = {};
-  // The operation that it replaces and its own, by their names among the micro benchmarks; empty: it has none.
+  // The operations that it replaces (step_calls.h), and what its own are called: "mlp" and "fused" make mlp_fused among
+  // the micro benchmarks.
+  std::vector<std::string> replaces = {};
+  std::string by = {};
+  // Two micro benchmarks whose ratio a report shows: what it replaces, and its own. Empty: it has none.
   std::string micro_below = {}, micro = {};
 
   // Why it cannot be applied on this machine on top of this recipe: from `pointless`, or recipe_obstacle of the
@@ -62,6 +67,9 @@ struct Technique {
 
   // How far the losses of two correct programs may differ because of the field's value alone, in nats.
   std::function<double(const model::Recipe&)> tolerance = nullptr;
+
+  // Changes what a step computes, moves and keeps in memory, as the recipe's value of the field does.
+  std::function<void(const model::StepSizes&, model::StepTable&)> amend = nullptr;
 
   // Whether the run did what the field says, also for its plain value; none if the field has no meaning on the recipe's
   // device.

@@ -57,7 +57,7 @@ const Optimization* find_optimization(const std::string& name) {
   return found == optimizations().end() ? nullptr : &*found;
 }
 
-bool is_meant(const std::string& typed, const std::string& name, const std::string& title) {
+bool matches_name(const std::string& typed, const std::string& name, const std::string& title) {
   const auto words_of = [](const std::string& text) {
     std::istringstream stream(text);
     std::vector<std::string> words;

@@ -28,7 +28,7 @@ const Optimization* find_optimization(const std::string& name);
 
 // Whether a typed text means the optimization of that name and title: ignoring case, with or without the "+ " of
 // tables, and also by the title that a proof gave it ("oneDNN float32 products" for "oneDNN products").
-bool is_meant(const std::string& typed, const std::string& name, const std::string& title);
+bool matches_name(const std::string& typed, const std::string& name, const std::string& title);
 
 // The title of a rung after its proof (Optimization::title_seen). `observations`: of one of its runs.
 std::string title_after_proof(const Optimization& optimization, const Observations& observations);

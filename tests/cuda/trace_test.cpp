@@ -3,6 +3,7 @@
 #include "harness/gpu/trace.h"
 
 #include "ablations/profile/trace_summary.h"
+#include "ablations/techniques/operations.h"
 #include "harness/gpu/cuda_calls.h"
 #include "harness/process/unfit.h"
 #include "tests/cuda/device.h"
@@ -25,10 +26,10 @@ TEST(DeviceTrace, LabelsEagerKernelsAndGraphNodes) {
   if (rehearsal()) GTEST_SKIP() << "a CPU has no kernels to trace";
   const TrainerOptions options{.B = 2, .T = 128, .max_steps = 12};
   Recipe recipe{.device = Device::cuda, .optimizer = Optimizer::fused};
-  Trainer eager(small(), recipe, options, text());
+  Trainer eager(small(), recipe, options, text(), step_parts());
   eager.synchronize();  // the next trainer's stream, which both run on from now, knows nothing of this one's
   recipe.execution = Execution::graph;
-  Trainer replayed(small(), recipe, options, text());
+  Trainer replayed(small(), recipe, options, text(), step_parts());
   for (int i = 0; i < 5; ++i) {
     eager.step();
     replayed.step();

@@ -224,7 +224,7 @@ TEST(Training, GoesOnFromItsStateAndIsEvaluatedInBetween) {
     std::vector<at::Tensor> weights;
     std::vector<StepValues> expected;
     {
-      Trainer whole(small(), recipe, options, text());
+      Trainer whole(small(), recipe, options, text(), step_parts());
       for (int64_t step = 1; step <= steps; ++step) {
         whole.step();
         if (step % 3 == 0) (void)whole.evaluate(text(), 2);
@@ -238,7 +238,7 @@ TEST(Training, GoesOnFromItsStateAndIsEvaluatedInBetween) {
       expected = whole.values(half);
     }
     options.first_step = half;
-    Trainer second(small(), recipe, options, text());
+    Trainer second(small(), recipe, options, text(), step_parts());
     for (size_t i = 0; i < weights.size(); ++i) second.model().parameters()[i].tensor.data().copy_(weights[i]);
     second.load_state(state, "state");
     for (int64_t step = half; step < steps; ++step) second.step();

@@ -3,6 +3,7 @@
 #include "model/gradients.h"
 
 #include "ablations/techniques/operations.h"
+#include "ablations/techniques/products/linear.h"
 #include "model/gpt2.h"
 #include "model/ops.h"
 #include "model/precision.h"
@@ -64,21 +65,22 @@ TEST(Gradients, ProductsAreMadeInTheirPlace) {
   at::manual_seed(5);
   const std::vector<Parameter> parameters{{"w", at::randn({7, 5})}};
   Gradients gradients(parameters);
-  const Tensor &w = parameters[0].tensor, a = at::randn({7, 33}), b = at::randn({33, 5});
-  const Tensor exact = at::mm(a.to(at::kDouble), b.to(at::kDouble));
-  for (const Products kind : {Products::aten, Products::packed}) {
+  const Tensor &w = parameters[0].tensor, dy = at::randn({33, 7}), x = at::randn({33, 5});
+  const Tensor exact = at::mm(dy.t().to(at::kDouble), x.to(at::kDouble));
+  for (const LinearProducts* products : {&aten_products, &packed_products}) {
+    const auto gradient = products->weight_gradient;
     gradients.begin_step();
     w.grad().fill_(NAN);  // what is there does not matter
-    EXPECT_FALSE(deliver_product(kind, &gradients, w, a, b).defined());
+    EXPECT_FALSE(gradient(&gradients, w, dy, x).defined());
     EXPECT_LT(relative_error(w.grad(), exact), 1e-6);
-    (void)deliver_product(kind, &gradients, w, a, b);
+    (void)gradient(&gradients, w, dy, x);
     EXPECT_LT(relative_error(w.grad(), 2 * exact), 1e-6);
-    EXPECT_LT(relative_error(deliver_product(kind, nullptr, w, a, b), exact), 1e-6);
+    EXPECT_LT(relative_error(gradient(nullptr, w, dy, x), exact), 1e-6);
   }
   // Of 16-bit factors, in float32.
   gradients.begin_step();
   for (const int times : {1, 2}) {
-    (void)deliver_product(Products::aten, &gradients, w, a.to(at::kBFloat16), b.to(at::kBFloat16));
+    (void)aten_products.weight_gradient(&gradients, w, dy.to(at::kBFloat16), x.to(at::kBFloat16));
     EXPECT_LT(relative_error(w.grad(), times * exact), 1e-2);
   }
 }

@@ -144,14 +144,14 @@ TEST(Trainer, GoesOnToTheBitFromWhatWasKept) {
                            .seed = 3,
                            .schedule = {.peak = 1e-2, .floor = 1e-3, .warmup_steps = 2, .decay_steps = 6},
                            .scale_growth_interval = 3};
-    Trainer whole(preset("tiny"), recipe, options, stream);
+    Trainer whole(preset("tiny"), recipe, options, stream, step_parts());
     for (int64_t i = 0; i < half; ++i) whole.step();
     save_weights(whole.model(), weights);
     write_safetensors(state, whole.state());
     for (int64_t i = half; i < steps; ++i) whole.step();
 
     options.first_step = half;
-    Trainer second(preset("tiny"), recipe, options, stream);
+    Trainer second(preset("tiny"), recipe, options, stream, step_parts());
     load_weights(second.model(), weights);
     second.load_state(read_safetensors(state), "state");
     EXPECT_EQ(second.steps_taken(), half);
@@ -171,7 +171,7 @@ TEST(Trainer, GoesOnToTheBitFromWhatWasKept) {
     EXPECT_EQ(second.skipped_steps(), whole.skipped_steps());
 
     // Without the state it would be another training.
-    Trainer forgetful(preset("tiny"), recipe, options, stream);
+    Trainer forgetful(preset("tiny"), recipe, options, stream, step_parts());
     load_weights(forgetful.model(), weights);
     for (int64_t i = half; i < steps; ++i) forgetful.step();
     EXPECT_NE(forgetful.losses(), second.losses()) << to_json(recipe).dump();
@@ -215,7 +215,7 @@ TEST(Trainer, EvaluatingChangesNothing) {
                                  .max_steps = 4,
                                  .seed = 0,
                                  .schedule = {.peak = 3e-3, .floor = 3e-4, .warmup_steps = 1}};
-    Trainer left_alone(preset("tiny"), recipe, options, stream), evaluated(preset("tiny"), recipe, options, stream);
+    Trainer left_alone(preset("tiny"), recipe, options, stream, step_parts()), evaluated(preset("tiny"), recipe, options, stream, step_parts());
     // The first two windows are the micro-steps of the first step.
     const double before = evaluated.evaluate(stream, 2);
     for (int i = 0; i < 4; ++i) {

@@ -74,10 +74,9 @@ TEST(Again, OfARungByItself) {
 TEST(Again, OfTheOtherModes) {
   Study study = made_up::study();
   study.mode = Mode::factorial;
-  study.attribution.emplace();
   for (const char* name : {"flash", "bf16", "flash"}) {
-    study.attribution->emplace_back();
-    study.attribution->back().optimization = name;
+    study.attribution.emplace_back();
+    study.attribution.back().optimization = name;
   }
   EXPECT_TRUE(contains(command_again(study), " --mode factorial --factors flash,bf16 --model "));
   study.mode = Mode::sweep;

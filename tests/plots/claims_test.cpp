@@ -149,7 +149,7 @@ TEST_F(ClaimsOfAStudy, OtherModesCountByTheirWorth) {
   worth.method = Method::leave_one_out;
   study.attribution = {worth};
   EXPECT_TRUE(seen_of_bf16(study).empty()) << "it is another mode's";
-  study.attribution->front().method = Method::shapley;
+  study.attribution.front().method = Method::shapley;
   const std::vector<Seen> bf16 = seen_of_bf16(study);
   ASSERT_EQ(bf16.size(), 1U);
   EXPECT_EQ(bf16[0].ratio, 1.5);

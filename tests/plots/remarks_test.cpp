@@ -129,7 +129,7 @@ TEST(Said, WorthsAreRankedOnlyAsFarAsIntervalsTellThemApart) {
   const auto said = [&](const std::vector<std::pair<std::string, Ratio>>& worths) {
     study.attribution = std::vector<Worth>();
     for (const auto& [title, of] : worths) {
-      Worth& worth = study.attribution->emplace_back();
+      Worth& worth = study.attribution.emplace_back();
       worth.title = title;
       worth.method = Method::leave_one_out;
       static_cast<Bounds&>(worth) = of;
@@ -207,7 +207,7 @@ TEST(Said, AStudyWithMostRunsDisturbedClaimsNothing) {
   study.rungs[2].peers = std::vector<PeerRatio>(1);
   study.rungs[2].peers->front().ratio = 1.2;
   study.attribution = std::vector<Worth>(1);
-  study.attribution->front().ratio = 1.5;
+  study.attribution.front().ratio = 1.5;
   const auto disturb = [&](size_t runs, const std::string& flag) {
     study.rungs[1].flags = std::vector<std::string>(runs, "r1-01-bf16 " + flag);
   };
@@ -228,7 +228,7 @@ TEST(Said, AStudyWithMostRunsDisturbedClaimsNothing) {
   }
   const Study empty = without_claims(study);
   EXPECT_FALSE(empty.rungs[2].peers->front().ratio);
-  EXPECT_EQ(empty.attribution->front().reason, "other work ran during 8 of 15 runs");
+  EXPECT_EQ(empty.attribution.front().reason, "other work ran during 8 of 15 runs");
   disturb(15, "throttled: HwThermalSlowdown in 3 of 11 samples");
   EXPECT_EQ(headline(study), "Not usable: the GPU was throttled during 15 of 15 runs");
   EXPECT_EQ(remark("unusable", study).fix, "Let the GPU cool and begin a new study.");

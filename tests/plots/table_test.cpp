@@ -143,7 +143,7 @@ TEST(Table, AnIntervalThatTellsNothingHasNoNumbers) {
 
 TEST(Table, AWorthThatMayBeNoneIsMarked) {
   Study study = study_of({rung("start", 10)});
-  std::vector<Worth>& worths = study.attribution.emplace();
+  std::vector<Worth>& worths = study.attribution;
   worths = {worth(Method::shapley, "a", ratio(1.5, 1.4, 1.6))};
   EXPECT_EQ(study_table(study).find('~'), std::string::npos);
   worths.push_back(worth(Method::one_at_a_time, "b", ratio(1, 0.9, 1.1)));

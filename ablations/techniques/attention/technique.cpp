@@ -115,6 +115,14 @@ std::string flash_title(const Observations& seen) {
   return "";
 }
 
+// Without its T x T matrices it keeps the logarithm of each softmax's sum.
+void amend_attention(const model::StepSizes& s, model::StepTable& table) {
+  if (s.recipe.attention == Attention::manual || s.recipe.attention == Attention::math) return;
+  model::Row& row = table.at("attention");
+  row.matrices = row.working = 0;
+  row.kept += model::f32 * s.BT * s.heads;
+}
+
 }  // namespace
 
 Technique attention() {
@@ -138,8 +146,11 @@ Technique attention() {
                        "products of our own, on a GPU with FlashAttention's kernels.",
             .edit = [](Recipe& r, const Machine&) { r.attention = Attention::packed; },
             .pointless = packed_is_pointless,
-            .text = packed_text()}},
+            .text = packed_text(),
+            .replaces = {"self_attention"},
+            .by = "packed"}},
       .obstacle = attention_obstacle,
+      .amend = amend_attention,
       .prove = prove_attention,
   };
 }

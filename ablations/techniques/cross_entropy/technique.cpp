@@ -1,6 +1,7 @@
 // How the loss and the gradient of the logits are computed.
 #include "ablations/techniques/technique.h"
 
+#include "ablations/techniques/cross_entropy/chunks.h"
 #include "ablations/techniques/fused.h"
 #include "text/figures.h"
 
@@ -37,6 +38,32 @@ Proof prove_loss(const Recipe& recipe, const RunFacts& facts) {
   return {"cross_entropy", right, "nodes of the fused loss only", observed};
 }
 
+// In place: one matrix, on a CPU of float32. Beside it the logits and, on a CPU, their conversion.
+// Fused: reads x, wte and targets, writes the loss and, in the same pass, the gradients of x and wte. What it keeps is
+// the gradient of x. Some rows of logits exist at once.
+void amend_cross_entropy(const StepSizes& s, StepTable& table) {
+  Row& loss = table.at("cross_entropy");
+  if (s.recipe.cross_entropy == CrossEntropy::in_place) {
+    const double logits = s.BT * s.rows;
+    loss.matrices = logits * (s.on_cpu ? f32 : s.low);
+    loss.working = logits * (s.low + (s.on_cpu && s.casts ? f32 : 0));
+  }
+  if (s.recipe.cross_entropy != CrossEntropy::fused) return;
+  const Row& head = table.at("head");
+  const double row_bytes = s.rows * s.low;
+  const int64_t chunk = head_loss_rows(static_cast<int64_t>(s.BT), static_cast<int64_t>(row_bytes),
+                                       head_loss_chunk_bytes(/*on_cuda=*/!s.on_cpu));
+  table.fuse({"head", "cross_entropy"},
+             {.op = "head_loss",
+              .part = "head_loss",
+              .flops = head.flops + backward_flops(head.flops),
+              .forward_bytes = 2 * s.BTC * s.normed + s.held * s.rows * s.C + i64 * s.BT + f32,
+              .gradients = head.gradients,
+              .is_backward_too = true,
+              .kept = head.kept,
+              .working = row_bytes * static_cast<double>(chunk)});
+}
+
 }  // namespace
 
 Technique cross_entropy() {
@@ -51,6 +78,8 @@ Technique cross_entropy() {
             .edit = [](Recipe& r, const harness::Machine&) { r.cross_entropy = CrossEntropy::in_place; },
             .text = cross_entropy_text(),
             .claims = cross_entropy_claims(),
+            .replaces = {"cross_entropy"},
+            .by = "in_place",
             .micro_below = "cross_entropy",
             .micro = "cross_entropy_in_place"},
            {.name = "fused_loss",
@@ -60,10 +89,13 @@ Technique cross_entropy() {
                        "all logits never exists.",
             .edit = [](Recipe& r, const harness::Machine&) { r.cross_entropy = CrossEntropy::fused; },
             .text = fused_text(),
-            .claims = fused_claims()}},
+            .claims = fused_claims(),
+            .replaces = {"head_loss"},
+            .by = "fused"}},
       .obstacle = [](const Recipe& recipe, const harness::Machine& machine) -> std::string {
         return recipe.cross_entropy == CrossEntropy::fused ? fused_obstacle(recipe, machine) : "";
       },
+      .amend = amend_cross_entropy,
       .prove = prove_loss,
   };
 }

@@ -26,6 +26,23 @@ Proof prove_norm(const Recipe& recipe, const RunFacts& facts) {
           observed};
 }
 
+// Each reads the stream, what is added to it, weight and bias, and writes the sum and, in the products' type, the
+// normalized rows. Backward reads the sum and both gradients, writes the stream's, and once more in the type of what was
+// added, if that is another. The first of a step has nothing to add.
+void amend_norm(const StepSizes& s, StepTable& table) {
+  if (s.recipe.norm == Norm::aten) return;
+  for (const char* part : {"ln_1", "ln_2", "ln_f"}) {
+    Row& row = table.at(part);
+    const auto times = static_cast<double>(row.times);
+    const double added = row.part == "ln_1" ? (times - 1) / times : 1;
+    row.op = "add_norm";
+    row.forward_bytes = s.BTC * (s.stream + s.low + added * (s.stream + s.low)) + f32 * 2 * s.C;
+    row.backward_bytes =
+        s.BTC * (2 * s.stream + s.low + added * (s.stream + (s.low == s.stream ? 0 : s.low))) + f32 * s.C;
+  }
+  std::erase_if(table.rows, [](const Row& row) { return row.part == "residual"; });
+}
+
 }  // namespace
 
 Technique norm() {
@@ -39,10 +56,13 @@ Technique norm() {
                        "makes three passes of it.",
             .edit = [](Recipe& r, const harness::Machine&) { r.norm = Norm::fused; },
             .text = norm_text(),
-            .claims = norm_claims()}},
+            .claims = norm_claims(),
+            .replaces = {"add_norm"},
+            .by = "fused"}},
       .obstacle = [](const Recipe& recipe, const harness::Machine& machine) -> std::string {
         return recipe.norm == Norm::fused ? fused_obstacle(recipe, machine) : "";
       },
+      .amend = amend_norm,
       .prove = prove_norm,
   };
 }

@@ -39,6 +39,14 @@ Proof prove_optimizer(const Recipe& recipe, const RunFacts& facts) {
   return {"optimizer", false, "", observed};
 }
 
+// AdamW's denominators, of the largest tensor or of all of them; as many numerators if its factors are on the device.
+void amend_optimizer(const StepSizes& s, StepTable& table) {
+  if (s.recipe.optimizer == Optimizer::fused || s.recipe.weights == Weights::master) return;
+  const bool on_device = s.recipe.execution == Execution::graph || s.recipe.autocast == Autocast::fp16;
+  const double at_once = s.recipe.optimizer == Optimizer::foreach ? s.parameters : s.rows * s.C;
+  table.update.working = f32 * at_once * (on_device ? 2 : 1);
+}
+
 }  // namespace
 
 Technique optimizer() {
@@ -63,6 +71,7 @@ Technique optimizer() {
             .claims = claims_of_fused(),
             .micro_below = "adamw_loop",
             .micro = "adamw_fused"}},
+      .amend = amend_optimizer,
       .prove = prove_optimizer,
   };
 }

@@ -36,8 +36,10 @@ struct Linear {
     const Tensor &x = saved[0], &weight = saved[1], &bias = saved[2], dy = upstream[0].contiguous();
     const auto* products = from_handle<const LinearProducts>(context->saved_data["products"]);
     auto* gradients = from_handle<Gradients>(context->saved_data["gradients"]);
+    const bool bias_learns =
+        bias.defined() && (gradients == nullptr ? bias.requires_grad() : gradients->has(bias));
     return {products->product(dy, weight, {}), products->weight_gradient(gradients, weight, dy, x),
-            bias.defined() ? products->bias_gradient(gradients, bias, dy) : Tensor(), Tensor(), Tensor()};
+            bias_learns ? products->bias_gradient(gradients, bias, dy) : Tensor(), Tensor(), Tensor()};
   }
 };
 

@@ -29,7 +29,7 @@ extern const LinearProducts aten_products, packed_products, cuda_products;
 // Those of the recipe.
 const LinearProducts& products_of(const Recipe& recipe);
 
-// By the name of the table in autograd's graph: AtenLinear, PackedLinear, CudaLinear.
+// By the name of the table in autograd's graph: AtenLinear, PackedLinear, CudaLinear. A detached bias gets no gradient.
 decltype(Ops::linear) own_linear(const LinearProducts& products, Gradients* gradients);
 
 }  // namespace model

@@ -61,7 +61,9 @@ Technique products() {
                 "on "
                 "processors with AVX512_BF16.",
             .edit = [](Recipe& r, const harness::Machine&) { r.products = Products::packed; },
-            .text = products_text()}},
+            .text = products_text(),
+            .replaces = {"qkv", "linear_attn_proj", "linear_c_fc", "linear_mlp_proj", "head"},
+            .by = "packed"}},
       .obstacle = [](const Recipe& recipe, const harness::Machine& machine) -> std::string {
         if (recipe.products == Products::aten) return "";
         if (recipe.device == Device::cuda) return "packed products are an optimization of steps on the CPU";

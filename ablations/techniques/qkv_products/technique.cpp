@@ -23,6 +23,12 @@ Proof prove_qkv_products(const Recipe& recipe, const RunFacts& facts) {
           fmt::format("{} {}", found, node)};
 }
 
+// Three products each convert their input for themselves, if it is not of their type.
+void amend_qkv_products(const StepSizes& s, StepTable& table) {
+  const bool converts = s.recipe.qkv_products == QkvProducts::three && s.normed > s.low;
+  if (converts) table.at("c_attn").kept += 2 * s.BTC * s.low;
+}
+
 }  // namespace
 
 Technique qkv_products() {
@@ -38,6 +44,7 @@ Technique qkv_products() {
             .edit = [](Recipe& r, const harness::Machine&) { r.qkv_products = QkvProducts::one; },
             .text = qkv_products_text(),
             .claims = qkv_products_claims()}},
+      .amend = amend_qkv_products,
       .prove = prove_qkv_products,
   };
 }

@@ -89,7 +89,7 @@ TEST(Estimate, OfMemoryIsWithinThirteenPercentOfEveryRecordedPeak) {
     const auto record = read_document<Record>(file);
     if (!record.is_ok() || record.is_of_peer()) continue;
     const Workload& workload = record.workload;
-    const model::Config config = model::with_positions(model::preset(workload.model), workload.positions.value_or(0));
+    const model::Config config = model::with_positions(model::preset(workload.model), workload.positions);
     const model::StepMemory memory =
         model::step_memory(config, record.known_recipe(file.string()), workload.B, workload.T, workload.accumulation);
     const RunMemory& recorded = record.memory;

@@ -70,7 +70,7 @@ TEST(PeerWatch, SeesThatTheProcessorWasBusyWithSomethingElse) {
   }
   Record record = record_of_peer();
   watch.complete(record);
-  EXPECT_GT(record.timing.processor_lost.value().value(), 0.25);
+  EXPECT_GT(record.timing.processor_lost.value(), 0.25);
   ASSERT_EQ(record.flags.value().size(), 1U);
   EXPECT_TRUE(record.flags->front().starts_with("shared: the processor was busy")) << record.flags->front();
 }
@@ -83,8 +83,7 @@ TEST(PeerWatch, SaysWhatItHasNotSeen) {
   Record record = record_of_peer();
   record.timing.allocator = AllocatorCalls{.allocations = 3};
   watch.complete(record);
-  ASSERT_TRUE(record.timing.processor_lost.has_value());
-  EXPECT_FALSE(record.timing.processor_lost->has_value());
+  EXPECT_FALSE(record.timing.processor_lost.has_value());
   EXPECT_EQ(record.monitor.value().unavailable, "no step ran on a GPU");
   ASSERT_EQ(record.flags.value().size(), 1U);
   EXPECT_TRUE(record.flags->front().starts_with("memory: the allocator")) << record.flags->front();

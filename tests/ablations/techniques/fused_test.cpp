@@ -3,6 +3,7 @@
 #include "ablations/techniques/fused.h"
 
 #include "ablations/run/observe.h"
+#include "ablations/techniques/cuda/built.h"
 #include "ablations/techniques/operations.h"
 #include "ablations/techniques/products/products.h"
 #include "ablations/techniques/techniques.h"

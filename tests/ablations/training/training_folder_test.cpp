@@ -123,7 +123,7 @@ TEST_F(Folder, HasWhatATrainerGoesOnFrom) {
   for (int i = 0; i < 3; ++i) trainer_.step();
   Checkpoints checkpoints(folder_, 1);
   save(checkpoints, 3, std::nullopt);
-  model::Trainer second(model::preset("tiny"), recipe_, trainer_options(training_of().settings, 3), text_);
+  model::Trainer second(model::preset("tiny"), recipe_, trainer_options(training_of().settings, 3), text_, model::step_parts());
   load_checkpoint(second, checkpoints.place_of(*checkpoints.latest()));
   for (int i = 0; i < 3; ++i) {
     trainer_.step();
@@ -198,12 +198,12 @@ TEST_F(Folder, RefusesOthersCheckpoints) {
                 "seed: 1 against 2");
 
   const model::Config larger{"larger", 2, 2, 64, 64};
-  model::Trainer of_larger(larger, recipe_, {.B = 1, .T = 8, .max_steps = 1}, text_);
+  model::Trainer of_larger(larger, recipe_, {.B = 1, .T = 8, .max_steps = 1}, text_, model::step_parts());
   EXPECT_NE(
       refusal([&] { load_checkpoint(of_larger, checkpoint); }).find("has shape (50257, 32); larger needs (50257, 64)"),
       std::string::npos)
       << refusal([&] { load_checkpoint(of_larger, checkpoint); });
-  model::Trainer unpadded(model::preset("tiny"), {}, {.B = 1, .T = 8, .max_steps = 1}, text_);
+  model::Trainer unpadded(model::preset("tiny"), {}, {.B = 1, .T = 8, .max_steps = 1}, text_, model::step_parts());
   EXPECT_NE(refusal([&] {
               load_checkpoint(unpadded, checkpoint);
             }).find("\"first_moment.wte.weight\" must be Float of shape (50257, 32), got Float of shape (50304, 32)"),

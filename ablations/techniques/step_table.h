@@ -1,0 +1,69 @@
+// A step's operations as a table: what each computes, reads, writes and keeps, counted from shapes. costs.h and
+// step_memory.h add it up. Each technique amends the rows that it changes (Technique::amend).
+#pragma once
+
+#include "model/config.h"
+#include "model/recipe.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace model {
+
+constexpr double f32 = 4, i64 = 8;  // bytes of a number
+
+// FLOPs of a matrix product (M, K) x (K, N): M N K multiplications and as many additions.
+constexpr double product_flops(double M, double N, double K) { return 2 * M * N * K; }
+
+// FLOPs of causal attention's forward pass: q k^T, (T, HS) x (HS, T), and p v, (T, T) x (T, HS), for each of B
+// sequences and C / HS heads, half of each.
+constexpr double attention_flops(double B, double T, double C) { return product_flops(B * T, T, C); }
+
+// FLOPs of the backward pass of a product or of attention: two products for each, one for each operand's gradient.
+constexpr double backward_flops(double forward) { return 2 * forward; }
+
+// What rows are made of: numbers of things, and bytes of one number.
+struct StepSizes {
+  StepSizes(const Config& config, const Recipe& recipe, int64_t batch, int64_t context);
+
+  const Recipe& recipe;
+  bool on_cpu, casts;
+  int64_t layers;
+  double T, C, BT, BTC, heads;
+  double rows, positions;  // of the embeddings, padding included
+  double parameters;       // all weights, padding included
+  double squares;          // the T x T matrices of all heads of a layer
+  double low;              // in the products' type
+  double stream;           // in the residual stream
+  double normed;           // that LayerNorm makes
+  double held;             // of a weight, as products and the embedding read it
+};
+
+// One call of an operation. Bytes that it reads and writes are without gradients of weights.
+struct Row {
+  std::string op = {}, part = {};  // as in ops.h, and as the model announces it (Ops::on_part)
+  int64_t times = 1;     // per micro-step; of the update: per step
+  double flops = 0;      // of the forward pass
+  double forward_bytes = 0, backward_bytes = 0;
+  double gradients = 0;          // of weights: how many numbers
+  bool is_backward_too = false;  // the forward pass makes the gradients, and `flops` are of both
+  double kept = 0;               // bytes that forward leaves for backward, without `matrices`
+  double matrices = 0;           // likewise, in matrices T x T or of logits
+  double working = 0;            // bytes for a while: beside what the loss keeps, in another's backward pass, in the update
+};
+
+struct StepTable {
+  std::vector<Row> rows;            // of forward, in order
+  Row clip = {.op = "clip"}, update = {.op = "adamw"};
+
+  // The row of a part. Throws std::out_of_range if there is none.
+  Row& at(const std::string& part);
+  // Puts one row in the place of these parts, which follow each other.
+  void fuse(const std::vector<std::string>& parts, Row row);
+};
+
+// A step of B sequences of T tokens under the recipe.
+StepTable step_table(const StepSizes& sizes);
+
+}  // namespace model
