@@ -43,12 +43,12 @@ def judged(status, output, record):
     if unproven := [proof for proof in record["proofs"] if not proof["passed"]] if record else []:
         return "FAILED", "; ".join("{field} is not proven: expected: {expected}; observed: {observed}".format(**one) for one in unproven)
     if skipped := re.search(r": Skipped\n(.+)", output):  # a broken device test may look like a forbidden one
-        return "not here", skipped[1]
-    if re.search(r"is spent; resume with|that the budget left no time for", output):
+        return "no result", skipped[1]
+    if status == 0 and re.search(r"is spent; resume with|that the budget left no time for", output):
         return "partly", "its budget is spent; make this call again"
     if status == 124:
         return "FAILED", "stopped at its limit"
-    return {0: ("ok", "proven" if record else ""), 3: ("not here", last_line(output))}.get(status, ("FAILED", f"exit status {status}: {last_line(output)}"))
+    return {0: ("ok", "proven" if record else ""), 3: ("no result", last_line(output))}.get(status, ("FAILED", f"exit status {status}: {last_line(output)}"))
 
 
 class Call:
@@ -144,7 +144,7 @@ def measure(call, plan, gpu, rungs):
     obstacle = compilers.obstacle(on_cuda=True) if gpu else ""
     modes = "eager,compile,cuda-graphs" if gpu and not obstacle else "eager"
     if obstacle:
-        call.say("not here", "torch.compile", obstacle, time.monotonic())
+        call.say("no result", "torch.compile", obstacle, time.monotonic())
     study("peers", 240, "ablate", "--ladder", ladder, "--rung", last, "--with-peer", "pytorch", "--peer-modes", modes)
     call.step("micro", 90, MICRO, *plan["micro"].split(), "--out", "micro.json")
     study("gate", 150, "gate", *of_last, "--base", LADDER)
@@ -176,7 +176,7 @@ def main():
     call.step("doctor", 150, LADDER, "doctor", "--peaks")
     for name, rung in ladders:
         if rung["status"] != "can be measured":
-            call.say("not here", f"{name}/{rung['rung']}", rung["reason"], time.monotonic())
+            call.say("no result", f"{name}/{rung['rung']}", rung["reason"], time.monotonic())
     (prove if options.call == "prove" else measure)(call, plan, gpu, [(name, rung["rung"]) for name, rung in ladders
                                                                      if rung["status"] == "can be measured"])
     return 130 if call.is_interrupted else 1 if call.verdicts & {"FAILED", "not begun"} else 0

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,10 @@ struct SweptRate {
   RateVerdict verdict = RateVerdict::good;
   RateReason reason = RateReason::near_the_best;
   std::string words;  // the reason with its figures
+
+  void check(const std::string& where) const {
+    if (learning_rate.peak <= 0) throw std::invalid_argument(where + ": learning_rate.max must be above 0");
+  }
 
   LADDER_FIELDS(SweptRate, learning_rate, (losses, {.items = 1, .most_items = 10000}), not_finite, end, verdict, reason,
                 words)

@@ -74,7 +74,8 @@ def measure(trainer: Trainer, warmup_steps: int, timed_steps: int, least_window_
     losses = [loss if math.isfinite(loss) else None for loss in trainer.losses[: trainer.steps].tolist()]
     return {"warmup_steps": warmup_steps, "step_ms": step_ms, "loss": losses, "page_faults": faults,
             "skipped_steps": trainer.skipped_steps(), "window_ms": window_ms,
-            "device_ms": sum(step_ms[warmup_steps:]) if on_cuda else None, "allocator": calls}
+            "device_ms": sum(step_ms[warmup_steps:]) if on_cuda else None, "allocator": calls,
+            "processor_lost": None}  # the runner knows
 
 
 def summarize(step_ms: list[float], tokens_per_step: int) -> dict:

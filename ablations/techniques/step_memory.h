@@ -18,7 +18,7 @@
 // layer by layer. On a GPU the tensors at the peak are what PyTorch counts as allocated, within 3 %: the fake device of
 // the tests counts them (tests/program/test_fake_device.py).
 //
-// What comes on top is no count. On a CPU it is fitted to runs, so that the total is within 13 % of the peaks in
+// What comes on top is no count. On a CPU it is fitted to runs, so that the total is within 14 % of the peaks in
 // results/evidence (tests/ablations/profile/estimate_test.cpp), also of a model of two layers:
 //
 //   process      0.4 GiB on a CPU, mostly PyTorch's libraries; 0.48 if the heap keeps what is freed. On a GPU 1 GiB for

@@ -32,6 +32,7 @@ BELOW = {
     "study/gate": {*MEASURED, "ablations", "study", "study/archive"},
     "plots": {*MEASURED, "ablations", "study"},
     "cli": {*MEASURED, "ablations", "study", "plots"},
+    "cli/gpt2": {*MEASURED, "ablations", "study", "plots", "cli"},
 }
 
 

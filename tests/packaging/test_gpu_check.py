@@ -13,7 +13,7 @@ from conftest import FEW_RUNGS, ROOT, call, script
 
 
 def verdicts(summary):
-    return {name: verdict for verdict, name in re.findall(r"^(ok|not here|partly|FAILED|not begun) +(\S+)", summary, re.M)}
+    return {name: verdict for verdict, name in re.findall(r"^(ok|no result|partly|FAILED|not begun) +(\S+)", summary, re.M)}
 
 
 def test_both_calls_without_a_gpu(bundle, elsewhere) -> None:
@@ -32,7 +32,7 @@ def test_both_calls_without_a_gpu(bundle, elsewhere) -> None:
     done = call(bundle / "gpu-check", "measure", "out", "--cpu", **elsewhere)
     found = verdicts(done.stdout)
     names = ("doctor", "ladder", "trace", "counters", "peers", "micro", "gate")
-    assert done.returncode == 0 and [found[name] for name in names] == ["ok"] * 3 + ["not here"] + ["ok"] * 3, done.stdout
+    assert done.returncode == 0 and [found[name] for name in names] == ["ok"] * 3 + ["no result"] + ["ok"] * 3, done.stdout
     for study in ("ladder", "peers"):
         verified = call(bundle / "ladder", "verify", f"out/{study}", **elsewhere)
         assert verified.returncode == 0, verified.stdout + verified.stderr
@@ -95,8 +95,8 @@ def test_a_step_that_fails_says_why_and_stops_no_other(started, graph, words) ->
     summary = process.communicate(timeout=600)[0]
     assert process.returncode == 1 and re.search(rf"^FAILED +gpt2/graph +\d+ s  {re.escape(words)}$", summary, re.M), summary
     assert [verdicts(summary)[name] for name in ("doctor", "gpt2/fused_norm", "gpt2/gpu", "gpt2/flash", "test/Bad.C", "tests")] == [
-        "ok", "not here", "ok", "ok", "FAILED", "FAILED"]
-    assert re.search(r"^FAILED +tests .* 2 ok, 1 not here, 1 FAILED$", summary, re.M), summary
+        "ok", "no result", "ok", "ok", "FAILED", "FAILED"]
+    assert re.search(r"^FAILED +tests .* 2 ok, 1 no result, 1 FAILED$", summary, re.M), summary
 
 
 def test_what_hangs_is_stopped_and_what_has_no_time_is_not_begun(started) -> None:
@@ -111,7 +111,7 @@ def test_measuring_goes_on_too(started, tmp_path) -> None:
     summary = process.communicate(timeout=600)[0]
     found = verdicts(summary)
     assert process.returncode == 1 and (found["ladder"], found["trace"], found["counters"], found["micro"], found["gate"]) == (
-        "partly", "ok", "not here", "FAILED", "ok"), summary
+        "partly", "ok", "no result", "FAILED", "ok"), summary
     assert "  ladder: counters are not permitted\n" in summary
     (tmp_path / "out" / "ladder").mkdir()
     (tmp_path / "out" / "ladder" / "plan.json").touch()

@@ -43,11 +43,6 @@ TEST(Again, ATextOfCopiesAndAColdCacheAreMadeAgain) {
   study.plan.repeated->source = "shakespeare.txt";
   study.plan.cold_cache = false;
   EXPECT_TRUE(contains(command_again(study), sizes + " --repeat-to 500000000 --repeats 5"));
-  study.plan.repeated.reset();
-  study.workload.data.source = "shakespeare.txt";
-  study.rungs[1].batches = RungBatches{};  // as an older study says it
-  study.rungs[1].batches->cold = true;
-  EXPECT_TRUE(contains(command_again(study), sizes + " --cold-cache --repeats 5"));
 }
 
 TEST(Again, ANameStaysOneWordOfTheShell) {

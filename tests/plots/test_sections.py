@@ -299,7 +299,7 @@ def hostile():
         r["proofs"] = [{"field": EVIL, "passed": True, "expected": EVIL, "observed": "- " + EVIL}]
     without_number(study, 3, "failed", EVIL)
     without_number(study, 4, "not_applicable", EVIL)
-    study["ladder"] = {"name": "'; rm -rf / `x` #\n", "title": EVIL}
+    study["ladder"] = {"name": "gpt2", "title": EVIL}
     study["warnings"], study["environment"] = [EVIL, "1. one"], study["environment"] | {"torch": EVIL, "kernel_switches": {EVIL: EVIL}}
     study["device"]["name"] = study["created"] = study["workload"]["model"] = study["id"] = EVIL
     study["runs"][0].update(status="failed", reason=EVIL)

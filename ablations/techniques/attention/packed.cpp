@@ -3,9 +3,7 @@
 //
 // On a CPU it is a loop of our own, and the gradients of the three are written side by side, too. On a GPU it is
 // PyTorch's FlashAttention on views. Its backward pass could write into given tensors (mha_bwd in flash_api.h), but
-// libtorch_cuda exports only the forward pass of that header. So three gradients are put together afterwards.
-#include "ablations/techniques/attention/packed.h"
-
+// libtorch_cuda exports only the forward pass of that header, so that three gradients are put together afterwards.
 #include "ablations/techniques/cpu/fused.h"
 #include "ablations/techniques/cpu/kernels.h"
 #include "ablations/techniques/operations.h"
@@ -70,53 +68,41 @@ struct PackedAttention : torch::autograd::Function<PackedAttention> {
 struct FlashPackedAttention : torch::autograd::Function<FlashPackedAttention> {
   static constexpr double no_dropout = 0;
 
-  static Tensor forward(AutogradContext* context, const Tensor& query, const Tensor& key, const Tensor& value) {
-    const int64_t T = query.size(1), HS = query.size(3);
+  // Query, key and value (B, T, NH, HS), which lie in qkv (B, T, 3C).
+  static std::array<Tensor, 3> thirds(const Tensor& qkv, int64_t NH) {
+    const int64_t B = qkv.size(0), T = qkv.size(1), HS = qkv.size(2) / (3 * NH);
+    const Tensor heads = qkv.view({B, T, 3, NH, HS});
+    return {heads.select(2, 0), heads.select(2, 1), heads.select(2, 2)};
+  }
+
+  // qkv (B, T, 3C) -> (B, T, NH, HS)
+  static Tensor forward(AutogradContext* context, const Tensor& qkv, int64_t NH) {
+    const int64_t T = qkv.size(1), HS = qkv.size(2) / (3 * NH);
     TORCH_CHECK(HS % 8 == 0, "packed attention on a GPU needs heads of a multiple of 8 numbers, got ", HS);
+    const auto [query, key, value] = thirds(qkv, NH);
     // `seed` and `offset` are of dropout's random numbers; without dropout nothing is in them.
     const auto [out, logsumexp, seed, offset, no_mask] =
         at::_flash_attention_forward(query, key, value, /*cum_seq_q=*/{}, /*cum_seq_k=*/{}, T, T, no_dropout,
                                      /*is_causal=*/true, /*return_debug_mask=*/false);
-    context->save_for_backward({query, key, value, out, logsumexp, seed, offset});
+    context->save_for_backward({qkv, out, logsumexp, seed, offset});
+    context->saved_data["NH"] = NH;
     return out;
   }
 
   static variable_list backward(AutogradContext* context, variable_list upstream) {
     const Node node("model::packed_attention_backward");
     const variable_list saved = context->get_saved_variables();
-    const Tensor &query = saved[0], &key = saved[1], &value = saved[2];
-    const int64_t T = query.size(1);
-    const auto [dq, dk, dv] = at::_flash_attention_backward(
-        upstream[0], query, key, value, /*out=*/saved[3], /*logsumexp=*/saved[4], /*cum_seq_q=*/{}, /*cum_seq_k=*/{}, T,
-        T, no_dropout, /*is_causal=*/true, /*philox_seed=*/saved[5], /*philox_offset=*/saved[6]);
-    return {dq, dk, dv};
-  }
-};
-
-// Query, key and value in qkv. Their gradients are put together.
-struct Thirds : torch::autograd::Function<Thirds> {
-  static variable_list forward(AutogradContext* /*context*/, const Tensor& qkv, int64_t NH) {
-    const auto [query, key, value] = thirds_of(qkv, NH);
-    return {query, key, value};
-  }
-
-  static variable_list backward(AutogradContext* /*context*/, variable_list upstream) {
-    const Node node("model::packed_attention_backward");
-    return {at::cat({upstream[0].flatten(2), upstream[1].flatten(2), upstream[2].flatten(2)}, -1), Tensor()};
+    const Tensor &qkv = saved[0], &out = saved[1], &logsumexp = saved[2], &seed = saved[3], &offset = saved[4];
+    const int64_t T = qkv.size(1);
+    const auto [query, key, value] = thirds(qkv, context->saved_data["NH"].toInt());
+    const auto [dq, dk, dv] = at::_flash_attention_backward(upstream[0], query, key, value, out, logsumexp,
+                                                            /*cum_seq_q=*/{}, /*cum_seq_k=*/{}, T, T, no_dropout,
+                                                            /*is_causal=*/true, seed, offset);
+    return {at::cat({dq.flatten(2), dk.flatten(2), dv.flatten(2)}, -1), Tensor()};
   }
 };
 
 }  // namespace
-
-std::array<Tensor, 3> thirds_of(const Tensor& qkv, int64_t NH) {
-  const int64_t B = qkv.size(0), T = qkv.size(1), HS = qkv.size(2) / (3 * NH);
-  const Tensor heads = qkv.view({B, T, 3, NH, HS});
-  return {heads.select(2, 0), heads.select(2, 1), heads.select(2, 2)};
-}
-
-Tensor flash_packed_attention(const Tensor& query, const Tensor& key, const Tensor& value) {
-  return FlashPackedAttention::apply(query, key, value).flatten(2);
-}
 
 void install_attention(const Recipe& recipe, Gradients* /*gradients*/, Ops& table) {
   if (recipe.attention == Attention::manual) return;
@@ -132,9 +118,7 @@ void install_attention(const Recipe& recipe, Gradients* /*gradients*/, Ops& tabl
     const Tensor qkv = ops.linear(x, c_attn.weight, c_attn.bias).contiguous();
     ops.on_part(layer, "attention");
     const Node node("model::packed_attention");
-    if (!qkv.is_cuda()) return PackedAttention::apply(qkv, NH);
-    const variable_list thirds = Thirds::apply(qkv, NH);
-    return flash_packed_attention(thirds[0], thirds[1], thirds[2]);
+    return qkv.is_cuda() ? FlashPackedAttention::apply(qkv, NH).flatten(2) : PackedAttention::apply(qkv, NH);
   };
 }
 

@@ -8,6 +8,7 @@
 
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -21,9 +22,10 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 struct Linear {
-  // x (rows, in), weight (out, in) of one type, bias (out) or undefined -> (rows, out)
-  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, const Tensor& bias,
-                        const LinearProducts* products, Gradients* gradients) {
+  // x (rows, in), weight (out, in) of one type, bias (out) or none -> (rows, out)
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight,
+                        const std::optional<Tensor>& of_bias, const LinearProducts* products, Gradients* gradients) {
+    const Tensor bias = of_bias.value_or(Tensor());
     context->save_for_backward({x, weight, bias});
     context->saved_data["products"] = handle_of(products);
     context->saved_data["gradients"] = handle_of(gradients);
@@ -66,7 +68,7 @@ decltype(Ops::head) packed_head() {
   return [](const Tensor& x, const Tensor& wte) {
     const auto [rows, weight] = arguments(x, wte);
     const Node node("model::packed_head");
-    return shaped(PackedHead::apply(rows, weight, Tensor(), &packed_products, static_cast<Gradients*>(nullptr)), x);
+    return shaped(PackedHead::apply(rows, weight, std::optional<Tensor>(), &packed_products, static_cast<Gradients*>(nullptr)), x);
   };
 }
 
@@ -92,11 +94,11 @@ decltype(Ops::linear) own_linear(const LinearProducts& products, Gradients* grad
     const auto [rows, w] = arguments(x, weight);
     if (products == &packed_products) {
       const Node node("model::packed_linear");
-      return shaped(PackedLinear::apply(rows, w, bias, products, gradients), x);
+      return shaped(PackedLinear::apply(rows, w, std::optional(bias), products, gradients), x);
     }
     const Node node("model::linear");
-    return shaped(products == &aten_products ? AtenLinear::apply(rows, w, bias, products, gradients)
-                                             : CudaLinear::apply(rows, w, bias, products, gradients),
+    return shaped(products == &aten_products ? AtenLinear::apply(rows, w, std::optional(bias), products, gradients)
+                                             : CudaLinear::apply(rows, w, std::optional(bias), products, gradients),
                   x);
   };
 }
