@@ -27,7 +27,7 @@ ON_GPU = {"seconds": 570, "ladders": ["gpt2", "gpt2-fp16", "qkv", "data-pipeline
           "micro": "products --seconds 0.1", "gate": "--pairs 6 --top-up 0"}
 ON_CPU = {"seconds": 1500, "ladders": ["tiny"], "size": "-B 2 -T 8", "once": "--warmup 4 --steps 3",
           "ladder": "--repeats 1 --explain --budget-s 600", "trace": "", "peers": "--sweep batch=2 -T 8 --repeats 1 --budget-s 300",
-          "micro": "--benchmark_filter=^gelu/.*/cpu -T 8 --benchmark_min_time=0.001", "gate": "--pairs 6 --top-up 0 --steps 3"}
+          "micro": "--benchmark_filter=^gelu/.*/cpu -T 8 --benchmark_min_time=0.001", "gate": "--pairs 6 --top-up 0 --steps 3 --min-effect 50"}
 
 
 def last_line(output):
@@ -67,11 +67,12 @@ class Call:
             process.terminate()
 
     def say(self, verdict, name, words, begun):
-        line = f"{verdict:<9} {name:<34} {time.monotonic() - begun:4.0f} s  {words}".rstrip()
+        line = f"{verdict:<9} {name:<34} {time.monotonic() - begun:4.0f} s  {words}".rstrip() + "\n"
         self.verdicts.add(verdict)
-        print(line, file=self.summary, flush=True)
-        with contextlib.suppress(OSError):  # nobody reads
-            print(line, flush=True)
+        for file in (self.summary, sys.stdout):  # whole lines: several threads say something
+            with contextlib.suppress(OSError):  # nobody reads
+                file.write(line)
+                file.flush()
 
     def step(self, name, limit, *command, quiet=False, record=None, **environment):
         """Runs a program and says how it ended; its verdict. `quiet` says only what failed."""

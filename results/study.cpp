@@ -14,6 +14,8 @@ void Study::check(const std::string& where) const {
     refuse(fmt::format("{} refers to rung {}; there are {}, counted from 0", who, static_cast<int64_t>(rung),
                        rungs.size()));
   };
+  if (!hashes) refuse("field \"hashes\" is missing");
+  if (!sha256) refuse("field \"sha256\" is missing");
   for (size_t i = 0; i < rungs.size(); ++i) {
     const StudyRung& rung = rungs[i];
     const std::string who = fmt::format("field [rungs][{}]", i);

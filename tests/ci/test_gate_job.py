@@ -17,7 +17,7 @@ import pytest
 
 yaml = pytest.importorskip("ruamel.yaml")
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "ablations"))
+sys.path.insert(0, str(ROOT / "tests" / "program"))
 from gates import remembering  # noqa: E402  (found through the line above)
 
 GATE = ROOT / "packaging" / "gate"

@@ -32,7 +32,8 @@ def test_both_calls_without_a_gpu(bundle, elsewhere) -> None:
     done = call(bundle / "gpu-check", "measure", "out", "--cpu", **elsewhere)
     found = verdicts(done.stdout)
     names = ("doctor", "ladder", "trace", "counters", "peers", "micro", "gate")
-    assert done.returncode == 0 and [found[name] for name in names] == ["ok"] * 3 + ["no result"] + ["ok"] * 3, done.stdout
+    assert done.returncode == 0 and [found[name] for name in names[:-1]] == ["ok"] * 3 + ["no result"] + ["ok"] * 2, done.stdout
+    assert found["gate"] in ("ok", "no result")  # of so few and short runs it may be inconclusive
     for study in ("ladder", "peers"):
         verified = call(bundle / "ladder", "verify", f"out/{study}", **elsewhere)
         assert verified.returncode == 0, verified.stdout + verified.stderr

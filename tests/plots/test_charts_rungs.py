@@ -22,8 +22,8 @@ def of_study(name, study, **more):
 def lose(study, index, status, reason):
     without_number(study, index, status, reason)
     r = study["rungs"][index]
-    r["mfu"] = r["memory"] = None
-    for name in ("profile", "joules_per_token"):
+    r["mfu"] = None
+    for name in ("profile", "memory", "joules_per_token"):
         r.pop(name, None)
 
 
@@ -277,7 +277,7 @@ def test_phases_of_traces_that_know_less():
         r["profile"].update(busy_percent=None, idle_ms=None)  # the traced step was slower than the others
         r["profile"]["step"]["idle_ms"] = None
     del study["rungs"][1]["profile"]
-    unknown = [{"phase": NASTY, "ms": 3.0, "count": 1.0}, {"phase": "idle", "ms": 2.0, "count": 1.0}]
+    unknown = [{"phase": NASTY, "ms": 3.0}, {"phase": "idle", "ms": 2.0}]
     study["rungs"][-1]["profile"]["step"].update(idle_ms=5000.0, by_phase=unknown)
     chart = of_study("phases", study)
     drawn(chart)

@@ -122,6 +122,9 @@ def test_what_a_verdict_could_not_save_is_saved_by_resume(ladder, remembered, tm
     planted |= {"median_ms": 1, "recipe_hash": "0123456789ab", "label": "planted"}
     lost.unlink()
     (out / "unsaved.json").write_text(json.dumps(json.loads(unsaved) | {"files": [{"document": planted, "path": str(tmp_path / "victim")}]}))
+    done = ladder(*resume)
+    assert done.returncode == 2 and 'unknown field "files"' in done.stderr, done.stderr
+    (out / "unsaved.json").write_text(unsaved)
     assert ladder(*resume).returncode == 0
     assert set(baselines.glob("*/*.json")) == saved and kept.read_bytes() == before and "planted" not in lost.read_text()
     assert not (tmp_path / "victim").exists() and verdict_of(out)["verdict"] == "SAVED"

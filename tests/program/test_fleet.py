@@ -162,7 +162,7 @@ def test_a_study_is_not_gone_on_with_on_another_machine(copies, ladder) -> None:
     (["--shard", "5/4", "--out", "x"], '--shard must be i/n with i between 1 and n, and n at most 1000, got "5/4"'),
     (["--shard", "\x1b[2J", "--out", "x"], r'got "\x1b[2J"'),
     (["--shard", "1/4"], "--shard needs --out"),
-    (["--shard", "1/4", "--out", "x", "--explain"], "--shard cannot be combined with --explain"),
+    (["--shard", "1/4", "--out", "x", "--explain"], "--explain cannot be combined with --shard"),
     (["--shard", "1/4", "--out", "x", "--resume"], "--shard would change the study that --resume continues"),
 ])
 def test_wrong_usage(ladder, small, tmp_path, arguments, says) -> None:

@@ -516,7 +516,7 @@ def test_a_training_is_drawn_from_its_files_too(ladder, whole, tmp_path) -> None
     assert len(set(said)) == 1
     older = {name: value for name, value in report.items() if name != "said"}
     done = ladder("report", write_json(tmp_path / "older.json", older), "--out", tmp_path / "drawn" / "older")
-    assert done.returncode == 2 and "an older program wrote it; name the training's folder instead" in done.stderr
+    assert done.returncode == 2 and 'field "said" is missing' in done.stderr
     (folder / "training.json").unlink()
     done = ladder("report", folder / "log.jsonl")
     assert done.returncode == 2 and "log.jsonl: must be a study" in done.stderr, done.stderr
