@@ -8,8 +8,8 @@
 
 namespace ablations {
 
-// For docs/techniques.md and the report's sections of rungs. Paragraphs with a blank line between them, in which `...`
-// is code and nothing else is markup; lines that begin with four spaces are a block of figures or code.
+// For docs/techniques.md and the report's sections of rungs. Paragraphs have a blank line between them. In them `...`
+// is code and nothing else is markup. Lines that begin with four spaces are a block of figures or code.
 struct Text {
   std::string mechanism;   // what moves and what is computed, with one small example
   std::string faster;      // why that is faster; empty: it is not meant to be

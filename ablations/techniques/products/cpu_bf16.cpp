@@ -1,4 +1,4 @@
-// Products of bfloat16 matrices, as product.inc.h makes those of float32: panels of a and b, and a tile of c in
+// Products of bfloat16 matrices, as cpu.inc.h makes those of float32: panels of a and b, and a tile of c in
 // registers. The instruction (AVX512_BF16) adds the products of two pairs to a float32, so panels hold pairs that
 // follow each other along k. The tile has 8 x 48 numbers: the sizes of GPT-2 124M are multiples of both.
 #include "ablations/techniques/cpu/kernels.h"
