@@ -1,5 +1,5 @@
 // A report: all that the pages, charts and exports of one study, or of two beside each other, are made from. Its fields
-// are explained in results/schemas/report.v1.json. It is made by report/report.h.
+// are explained in results/schemas/report.v1.json. It is made by plots/report.h.
 #pragma once
 
 #include "results/gate.h"
@@ -56,7 +56,7 @@ struct SavedWork {
   LADDER_FIELDS(SavedWork, flops, bytes)
 };
 
-// What to expect of a rung from the least work of its step (report/predictions.h).
+// What to expect of a rung from the least work of its step (plots/predictions.h).
 struct Prediction {
   size_t rung = 0;
   LeastWork work;

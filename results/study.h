@@ -230,7 +230,7 @@ struct Study {
   std::vector<StudyRun> runs;
   std::vector<std::string> warnings;
   Environment environment;
-  std::optional<std::map<std::string, std::string>> hashes;  // study/seal.h; absent until it is sealed
+  std::optional<std::map<std::string, std::string>> hashes;  // study/archive/seal.h; absent until it is sealed
   std::optional<std::string> sha256;
 
   // Checks what a schema cannot. Throws std::invalid_argument if it refers to rungs that it does not have, or

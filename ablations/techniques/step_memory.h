@@ -19,7 +19,7 @@
 // device counts them (tests/program/test_fake_device.py).
 //
 // What comes on top is no count. On a CPU it is fitted to runs: the total is within 14 % of the peaks in
-// results/evidence. So it is for a model of two layers (tests/ablations/profile/estimate_test.cpp).
+// results/evidence. This holds for a model of two layers, too (tests/ablations/profile/estimate_test.cpp):
 //
 //   process      0.4 GiB on a CPU, mostly PyTorch's libraries; 0.48 if the heap keeps what is freed. On a GPU 1 GiB for
 //                the context, kernels and workspaces: a guess, because no GPU has been measured yet.

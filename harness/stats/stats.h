@@ -37,8 +37,8 @@ Estimate median_with_interval(std::span<const double> values);
 // too (Hodges and Lehmann 1963). From six differences on, the interval inverts Wilcoxon's signed-rank test (Hollander,
 // Wolfe and Chicken 2013, 3.3). It holds that place in at least `confidence` of all studies, exactly, whatever the
 // noise looks like. The noise must only strike both runs of a pair alike. With two to five differences that test cannot
-// reach 95 %. Their interval is center +- t_{n-1} sqrt(n/(n-1)) SE, SE bootstrapped as in median_with_interval. One has
-// no interval. Not empty.
+// reach 95 %. Their interval is center +- t_{n-1} sqrt(n/(n-1)) SE, SE bootstrapped as in median_with_interval. One
+// difference has no interval. Not empty.
 Estimate symmetric_center(std::span<const double> differences);
 
 // Ratio before/after from paired runs: exp of symmetric_center of ln(before / after).

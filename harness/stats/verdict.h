@@ -38,8 +38,8 @@ constexpr size_t runs_of_a_session = 6;
 constexpr double hours_between_sessions = 12;
 
 // How small a change `pairs` pairs of runs can show: the ratio minus 1 that must come on top of the least effect. A
-// regression of that size is found in 95 % of studies. `differences` (at least 6) are those of the logarithms of two
-// equal programs (A/A). They are resampled with either sign, because chance decides which of two equal programs came
+// regression of that size is found in 95 % of studies. `differences` (at least 6) are of the logarithms of two equal
+// programs' times (A/A). They are resampled with either sign, because chance decides which of two equal programs came
 // out slower. 2,000 studies are simulated, with a fixed seed. The further a least effect lies below the result, the
 // more comparisons of equal programs are inconclusive.
 double noise_floor(std::span<const double> differences, int64_t pairs);
