@@ -20,8 +20,8 @@
 namespace ablations {
 namespace {
 
-// If the caller has closed 0, 1 or 2, the next file that is opened would get that number, and the program would print
-// into it.
+// Opens 0, 1 and 2 where the caller has closed them. Otherwise the next file that is opened would get that number, and
+// the program would print into it.
 void own_standard_descriptors() {
   int fd = -1;
   do fd = ::open("/dev/null", O_RDWR);

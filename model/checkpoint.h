@@ -1,8 +1,8 @@
 // Weights in and out as safetensors under Hugging Face's GPT-2 names.
 //
-// Their Conv1D layers hold (in, out) where torch's linear layers hold (out, in): c_attn, c_proj and c_fc are transposed
-// on the way. Padding rows of the vocabulary are never written; those that a file has are read as far as the model has
-// them, too.
+// Their Conv1D layers hold (in, out) where torch's linear layers hold (out, in). So c_attn, c_proj and c_fc are
+// transposed on the way. Padding rows of the vocabulary are never written. A file's padding rows are read as far as the
+// model has them, too.
 #pragma once
 
 #include "model/gpt2.h"
@@ -17,11 +17,11 @@
 
 namespace model {
 
-// Names may have "transformer." before them, and what wrappers of PyTorch's put there.
+// The parameter's name. Stored names may begin with "transformer." and with what PyTorch's wrappers put there.
 std::string own_name(const std::string& stored);
 
 // What a file holds, by the parameters' names. The tied embedding may be there as lm_head.weight alone. Throws
-// std::invalid_argument for two of the same name.
+// std::invalid_argument for two tensors of the same name.
 template <class T>
 std::map<std::string, T> under_own_names(std::map<std::string, T> stored, const std::filesystem::path& file) {
   std::map<std::string, T> own;
@@ -38,9 +38,9 @@ std::map<std::string, T> under_own_names(std::map<std::string, T> stored, const 
   return own;
 }
 
-// The names are those above; the buffers and the tied lm_head.weight that some files carry are accepted. Throws
-// std::invalid_argument naming the file and the tensor that is missing, unknown, or of another shape or type than the
-// model's (float16, bfloat16, float32 and float64 are read).
+// Reads float16, bfloat16, float32 and float64 tensors with the names above. Accepts the buffers and the tied
+// lm_head.weight that some files carry. Throws std::invalid_argument for a tensor that is missing, unknown, or of
+// another shape or type than the model's. The message names the file and the tensor.
 void load_weights(GPT2& model, const std::filesystem::path& file);
 
 // float32, with the leading "transformer.". Throws std::system_error where the file cannot be written.

@@ -21,9 +21,9 @@ struct Config {
   // Trainable parameters. Embedding and head count once, padding rows do not count.
   [[nodiscard]] int64_t parameters() const;
 
-  // FLOPs of forward and backward for one token in a context of T: 6 N + 6 L C T, the causal count of llm.c (N all
-  // parameters of the published model: rows of wpe that it does not have would count as products that nobody computes);
-  // multiplications and additions of matrix products only.
+  // FLOPs of forward and backward for one token in a context of T: 6 N + 6 L C T, the causal count of llm.c. Only
+  // multiplications and additions of matrix products count. N: all parameters of the published model. Rows of wpe that
+  // it does not have would count as products that nobody computes.
   [[nodiscard]] double flops_per_token(int64_t T) const;
 };
 

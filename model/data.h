@@ -37,17 +37,18 @@ struct TokenStream {
   [[nodiscard]] size_t size() const { return tokens.empty() ? in_file : tokens.size(); }
 };
 
-// Where the tokens of a file are when it has been read and checked.
+// Where the tokens of a file are after it has been read and checked.
 enum class Keep { in_memory, in_file };
 
-// What the recipe's batches are made of.
+// Where they must be for the recipe's batches.
 [[nodiscard]] constexpr Keep kept_for(Batches batches) {
   const bool from_file = batches == Batches::tokenized || batches == Batches::read || batches == Batches::mapped;
   return from_file ? Keep::in_file : Keep::in_memory;
 }
 
 // Reads a token file. Throws std::invalid_argument for another magic or version, a count that does not match the file's
-// size, a token that is not below `vocabulary` (naming its position), and a `vocabulary` outside 1..65536.
+// size, and a `vocabulary` outside 1..65536. It also refuses a token that is not below `vocabulary`, naming its
+// position.
 [[nodiscard]] TokenStream load_tokens(const std::filesystem::path& path, int64_t vocabulary,
                                       Keep keep = Keep::in_memory);
 
@@ -55,11 +56,11 @@ enum class Keep { in_memory, in_file };
 // std::invalid_argument for more tokens than the count can hold.
 void write_tokens(const std::filesystem::path& path, std::span<const uint16_t> tokens);
 
-// Tokens of a UTF-8 text under a vocabulary that Tokenizer::load reads. Kept in `cache_folder` (created if need be) as
-// <first 16 digits of the SHA-256 of text, vocabulary and marks>.bin. A cache file is used only if its tokens decode to
-// the same text, so a damaged one is written again. If the cache cannot be written, tokens in memory have no file, and
-// standard error says so; for those in a file it throws std::system_error. Throws std::invalid_argument for bad text
-// or vocabulary.
+// Tokens of a UTF-8 text under a vocabulary that Tokenizer::load reads. They are kept in `cache_folder` (created if
+// need be) as <first 16 digits of the SHA-256 of text, vocabulary and marks>.bin. A cache file is used only if its
+// tokens decode to the same text, so a damaged one is written again. If the cache cannot be written, tokens in memory
+// have no file, and standard error says so. Tokens in a file throw std::system_error then. Throws std::invalid_argument
+// for bad text or vocabulary.
 [[nodiscard]] TokenStream tokens_of_text(const std::filesystem::path& text_path,
                                          const std::filesystem::path& vocabulary_path,
                                          const std::filesystem::path& cache_folder, Keep keep = Keep::in_memory,
@@ -74,9 +75,9 @@ void write_tokens(const std::filesystem::path& path, std::span<const uint16_t> t
                                     const std::filesystem::path& cache_folder, int64_t vocabulary,
                                     Keep keep = Keep::in_memory, Marks marks = Marks::text);
 
-// A text of whole copies of `text_path`'s, as many as it takes to have at least `bytes`. Kept in `cache_folder`
-// (created if need be) under a name that says of which text, and how often. Throws std::invalid_argument for a text
-// that is empty or cannot be read, std::system_error if the copies cannot be written.
+// A text of whole copies of `text_path`'s, as many as it takes for at least `bytes`. It is kept in `cache_folder`
+// (created if need be). Its name says of which text, and how often. Throws std::invalid_argument for a text that is
+// empty or cannot be read, std::system_error if the copies cannot be written.
 [[nodiscard]] std::filesystem::path repeated_text(const std::filesystem::path& text_path, uint64_t bytes,
                                                   const std::filesystem::path& cache_folder);
 
@@ -89,21 +90,21 @@ struct BatchWork {
 
 class TokenSource;
 
-// Of several ranks that share each batch: rank r of n takes its sequences r B to (r + 1) B, of n B.
+// One of several ranks that share each batch. Rank r of n takes the sequences r B to (r + 1) B, of n B.
 struct Share {
   int64_t rank = 0, ranks = 1;
 };
 
 // Consecutive windows of B*T tokens and, one token further on, their targets (as the loader of Karpathy's
-// build-nanogpt, train_gpt2.py). Goes back to the first token when fewer than B*T + 1 are left, so up to B*T tokens at
-// the end of the stream are never trained on. Of ranks that share batches each is given its part of a window, which has
-// the B*T tokens of all: together they are given what one alone with so large a B would be.
+// build-nanogpt, train_gpt2.py). Goes back to the first token when fewer than B*T + 1 are left. So up to B*T tokens at
+// the end of the stream are never trained on. Ranks that share batches have windows of the B*T tokens of all, and each
+// gets its part. Together they get what one rank with so large a B would get.
 class BatchLoader {
  public:
   // Starts at token 0 for seed 0, else at window splitmix64(seed) % number of windows. `stream` must outlive the
-  // loader. `batches` is how they are made, and does not change what is in them; that a thread makes them is up to the
-  // caller. Throws std::invalid_argument if B or T is below 1, the stream has fewer than B*T + 1 tokens, or lacks what
-  // `batches` needs (token_source.h).
+  // loader. `batches` is how they are made; it does not change what is in them. A thread that makes them is up to the
+  // caller. Throws std::invalid_argument if B or T is below 1, or the stream has fewer than B*T + 1 tokens. It also
+  // refuses a stream without what `batches` needs (token_source.h).
   BatchLoader(const TokenStream& stream, int64_t B, int64_t T, uint64_t seed, Batches batches = Batches::gather,
               const Share& share = {});
   BatchLoader(TokenStream&&, int64_t, int64_t, uint64_t, Batches = Batches::gather,
@@ -112,19 +113,19 @@ class BatchLoader {
   BatchLoader(const BatchLoader&) = delete;  // may own a file
   BatchLoader& operator=(const BatchLoader&) = delete;
 
-  // Fills inputs and targets, (B, T) int64 on the CPU, contiguous. Throws std::invalid_argument if a file that the
-  // tokens come from cannot be read.
+  // Fills inputs and targets, (B, T) int64 on the CPU, contiguous. Throws std::invalid_argument if the tokens' file
+  // cannot be read.
   void next(const at::Tensor& inputs, const at::Tensor& targets);
   // The same in newly allocated tensors.
   [[nodiscard]] std::pair<at::Tensor, at::Tensor> next();
 
   // How many windows there are: next() gives them all, in turn.
   [[nodiscard]] int64_t windows() const { return static_cast<int64_t>((size_ - 1) / window_); }
-  // As if next() had been called so many times more.
+  // As if next() had been called `batches` times more.
   void skip(int64_t batches);
   // The token at which the next window begins.
   [[nodiscard]] int64_t position() const { return static_cast<int64_t>(position_); }
-  // So far.
+  // What was done so far.
   [[nodiscard]] BatchWork work() const;
   // The thread that made the last batch, as gettid() names it.
   [[nodiscard]] pid_t made_by() const { return made_by_; }

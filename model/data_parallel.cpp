@@ -36,8 +36,8 @@ namespace {
 
 using Processes = c10::intrusive_ptr<c10d::ProcessGroup>;
 
-// Buckets as PyTorch's DistributedDataParallel has them: the first one to be complete is small, so that its reduction
-// begins early.
+// Buckets as in PyTorch's DistributedDataParallel. The first one to be complete is small, so its reduction begins
+// early.
 constexpr size_t first_bucket_bytes = c10d::kDefaultFirstBucketBytes, bucket_bytes = c10d::kDefaultBucketBytesCap;
 
 // Without c10's stack trace, and without the "[file:line] " that Gloo begins with.
@@ -49,7 +49,7 @@ std::string first_line(const std::exception& error) {
   return text.starts_with('[') && end != std::string::npos ? text.substr(end + 2) : text;
 }
 
-// Calls what needs the other ranks. Gloo's errors have no class that its missing headers would not be needed for; each
+// Calls what needs the other ranks. The classes of Gloo's errors are in its headers, which are missing. But each error
 // names the file of Gloo's that it comes from.
 template <class Work>
 auto with_others(const Ranks& ranks, Work&& work) {

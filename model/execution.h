@@ -9,24 +9,24 @@
 
 namespace model {
 
-// Runs of a graph's executor before it only replays: three eager ones, which create cuBLAS handles, workspaces and
-// attention plans and load modules, and the one that captures.
+// Runs of a graph's executor before it only replays. Three eager ones create cuBLAS handles, workspaces and attention
+// plans, and load modules. The fourth captures.
 inline constexpr int64_t runs_before_replay = 4;
 
 class Executor {
  public:
   virtual ~Executor() = default;
-  // Runs the body, or replays it. The body must only use tensors that stay in place, draw no random numbers (a replay
-  // would draw the same ones again), and take no number from the host that changes from step to step.
+  // Runs the body, or replays it. The body must use only tensors that stay in place. It must draw no random numbers: a
+  // replay would draw the same ones again. It must take no number from the host that changes from step to step.
   virtual void run(const std::function<void()>& body) = 0;
   // Drops the captured graph: the next run captures again.
   virtual void recapture() {}
 };
 
-// before_body: called each time before the body itself runs, not before a replay. It drops the gradients: a capture
+// before_body: called each time before the body itself runs, not before a replay. It drops the gradients. A capture
 // must create them in the graph's own memory, which each replay then overwrites. A graph is captured at run
-// `runs_before_replay`, and needs to be used on one non-default CUDA stream throughout. before_replay: called each time
-// before the graph is launched.
+// `runs_before_replay`. It needs one non-default CUDA stream throughout. `before_replay`: called each time before the
+// graph is launched.
 std::unique_ptr<Executor> make_executor(Execution execution, std::function<void()> before_body,
                                         std::function<void()> before_replay);
 

@@ -17,7 +17,7 @@ namespace model {
 struct Parameter {
   std::string name;  // Hugging Face's: "h.0.attn.c_attn.weight"
   at::Tensor tensor;
-  at::Tensor remainder = {};  // int16, of a bf16 tensor: the bits that it lacks (kernels/split_weight.h)
+  at::Tensor remainder = {};  // int16, of a bf16 tensor: the bits that it lacks (weights/split_weight.h)
 };
 
 // The float32 weight: the tensor itself, or joined with its remainder into a new one.
@@ -40,8 +40,8 @@ class GPT2 {
 
   [[nodiscard]] const Config& config() const { return config_; }
   [[nodiscard]] int64_t vocabulary_rows() const { return wte_.size(0); }
-  // The order is fixed: embeddings, then block by block, then the last LayerNorm. float32 leaves that require
-  // gradients; see split_weights() and gradients.h for others.
+  // The order is fixed: embeddings, then block by block, then the last LayerNorm. They are float32 leaves that require
+  // gradients; for others see split_weights() and gradients.h.
   [[nodiscard]] const std::vector<Parameter>& parameters() const { return parameters_; }
 
   // From now on what products read is bf16, and a remainder beside it keeps the rest.

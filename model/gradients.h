@@ -1,6 +1,6 @@
-// Gradients in buffers that stay where they are. The operations' backward passes write the gradients of weights there
-// and autograd gets none to accumulate, as with Megatron's and TransformerEngine's main_grad. Nothing is set to zero:
-// the first gradient of a step takes the place of what is there, and what follows is added.
+// Gradients in buffers that stay where they are. The operations' backward passes write the gradients of weights there.
+// Autograd gets none to accumulate, as with Megatron's and TransformerEngine's main_grad. Nothing is set to zero: a
+// step's first gradient takes the place of what is there, and what follows is added.
 #pragma once
 
 #include "model/gpt2.h"
@@ -30,7 +30,7 @@ class Gradients {
     at::Tensor buffer;        // of the weight's shape
     bool accumulate = false;  // add to what is there; else take its place
   };
-  // Where the next gradient of the weight goes. Decided on the host alone: each step asks in the same order and gets
+  // Where the next gradient of the weight goes. The host alone decides it. Each step asks in the same order and gets
   // the same answers, so a captured step may be replayed. Throws std::logic_error for what is no parameter.
   Place place_of(const at::Tensor& weight);
   [[nodiscard]] bool has(const at::Tensor& weight) const;  // whether it is a parameter
@@ -40,8 +40,8 @@ class Gradients {
   double loss_factor_ = 1;
 };
 
-// The same for a backward pass that may have no such buffers: a new float32 one, to be written, where `gradients` is
-// null.
+// The same for a backward pass that may have no such buffers. Where `gradients` is null, it is a new float32 buffer to
+// be written.
 Gradients::Place place_for(Gradients* gradients, const at::Tensor& weight);
 
 // Writes the gradient there, or adds it.

@@ -1,10 +1,10 @@
 // Batches on their way to the device.
 //
-// On a GPU a batch is copied while the step before it computes: from pinned host memory, on a stream of its own, into
-// two device buffers that take turns. The host may be many steps ahead of the device and waits only while all its
-// buffers are being copied. They are allocated at the start, because allocating pinned memory in a step may wait for
-// the device (CUDA Programming Guide, "Implicit Synchronization"). Batches that are made sequence by sequence come from
-// memory that is not pinned, as in a program that has not thought of it: there the driver copies when it is asked.
+// On a GPU a batch is copied while the step before it computes. It goes from pinned host memory, on a stream of its
+// own, into two device buffers that take turns. The host may be many steps ahead of the device. It waits only while all
+// its buffers are being copied. They are allocated at the start, because allocating pinned memory in a step may wait
+// for the device (CUDA Programming Guide, "Implicit Synchronization"). Batches that are made sequence by sequence come
+// from memory that is not pinned, as a naive program has it. There the driver copies when it is asked.
 //
 // Prefetched batches are made by a thread, one step ahead. It makes no CUDA calls, which a capture would not allow.
 #pragma once
@@ -34,8 +34,9 @@ struct InputWork {
 
 class Inputs {
  public:
-  // `tokens` must outlive it. `steps`: how many batches there will be; on a GPU a buffer for each, up to 64 and, beyond
-  // four, 256 MiB of them. `first_step`: how many steps' batches are passed over. Throws as BatchLoader does.
+  // `tokens` must outlive it. `steps`: how many batches there will be. On a GPU each has a buffer, but there are at
+  // most 64. They take at most 256 MiB, unless four need more. `first_step`: how many steps' batches are passed over.
+  // Throws as BatchLoader does.
   Inputs(const TokenStream& tokens, int64_t B, int64_t T, int64_t micro_steps, int64_t steps, uint64_t seed,
          at::Device device, Batches batches = Batches::gather, int64_t first_step = 0, const Share& share = {});
   // Waits for what still uses the buffers.
@@ -43,7 +44,7 @@ class Inputs {
   Inputs(const Inputs&) = delete;  // events and streams of its own
   Inputs& operator=(const Inputs&) = delete;
 
-  // Makes the next batch the one below; on a GPU it is only enqueued, on the current stream. Throws as
+  // Makes the next batch the one below. On a GPU this is only enqueued, on the current stream. Throws as
   // BatchLoader::next.
   void advance();
 
@@ -51,7 +52,7 @@ class Inputs {
   // [i][1] its targets.
   [[nodiscard]] const at::Tensor& batch() const { return batch_; }
 
-  // So far. On a GPU a batch more has been made than steps have had.
+  // What was done so far. On a GPU one batch more has been made than steps have had.
   [[nodiscard]] const InputWork& work() const { return work_; }
 
   // The file that batches come from, in a step or before the first one. Empty: the tokens are of no file.

@@ -1,9 +1,9 @@
-// The operations GPT-2 is made of, as a table: gpt2.cpp calls through it and never asks which implementation it got.
-// Here is the reference; ablations/techniques/operations.h replaces what a recipe says. B batch, T context, C channels,
-// NH heads, HS = C / NH, V rows of the embedding.
+// The operations GPT-2 is made of, as a table. The model (gpt2.cpp) calls through it and never asks which
+// implementation it got. Here is the reference; ablations/techniques/operations.h replaces what a recipe says. B batch,
+// T context, C channels, NH heads, HS = C / NH, V rows of the embedding.
 //
-// The table is cut twice. The model calls the large operations, between which nothing can be fused without changing the
-// model: add_norm, self_attention, mlp, head_loss. The reference makes each of them of small ones, ATen's. A fused
+// The table has two levels. The model calls the large operations: add_norm, self_attention, mlp, head_loss. Nothing can
+// be fused between them without changing the model. The reference makes each of them of small ones, ATen's. A fused
 // implementation replaces a large one and calls none of the small.
 #pragma once
 
@@ -40,9 +40,9 @@ struct Ops {
   std::function<Tensor(const Tensor& x, const Tensor& y)> residual;
   // x (B, T, C), wte (V, C) -> (B, T, V)
   std::function<Tensor(const Tensor& x, const Tensor& wte)> head;
-  // logits (B, T, V), targets (B, T) int64 -> mean negative log-likelihood, 0-dim float32. Under autocast PyTorch keeps
-  // the log-probabilities in the logits' type on a GPU (log_softmax with an explicit dtype is left alone), in float32
-  // on a CPU: in bf16 a token's is rounded to 1/16 nat where it is about 11, as in PyTorch itself.
+  // logits (B, T, V), targets (B, T) int64 -> mean negative log-likelihood, 0-dim float32. Under autocast
+  // log-probabilities are float32 on a CPU. On a GPU they keep the logits' type: PyTorch leaves log_softmax with an
+  // explicit dtype alone. So in bf16 one of about 11 is rounded to 1/16 nat, as in PyTorch itself.
   std::function<Tensor(const Tensor& logits, const Tensor& targets)> cross_entropy;
 
   // ---- Large operations. Each gets the table that it stands in, and announces its parts through on_part.
@@ -69,19 +69,19 @@ struct Ops {
   std::function<Tensor(const Ops&, const Tensor& x, const Tensor& wte, const Tensor& targets, int64_t vocabulary)>
       head_loss;
 
-  // Called before each part of a step with where in the model it stands: the layer (-1 outside the blocks) and the
-  // part's name, "c_fc". For whoever watches; computes nothing.
+  // Called before each part of a step with its place in the model: the layer (-1 outside the blocks) and the part's
+  // name, "c_fc". It computes nothing.
   std::function<void(int64_t layer, std::string_view part)> on_part = [](int64_t, std::string_view) {};
 };
 
 // Plain ATen operations only. Query, key and value are one product; attention has its T x T matrix in memory.
 Ops reference_ops();
 
-// attention.cpp: with its T x T matrix in memory. There may be fewer queries than keys: the queries are the last ones.
+// attention.cpp: with its T x T matrix in memory. There may be fewer queries than keys; the queries are the last ones.
 // It keeps its mask from call to call.
 decltype(Ops::attention) manual_attention();
 
-// qkv of one product: `linear`, whose result is cut into three.
+// qkv as one product: the result of `linear` is cut into three.
 decltype(Ops::qkv) qkv_in_one_product(const decltype(Ops::linear)& linear);
 
 }  // namespace model

@@ -1,8 +1,8 @@
 // AdamW (Loshchilov and Hutter 2019, as torch.optim.AdamW computes it) in three forms, and the clipping of the
-// gradient's norm. The update of master weights is its caller's.
+// gradient's norm. The caller brings the update of master weights.
 //
 // Nothing here waits for the device. When the step is captured in a graph, learning rate and step count live on the
-// device, because numbers from the host would be frozen into the graph.
+// device. Numbers from the host would be frozen into the graph.
 #pragma once
 
 #include "model/gpt2.h"
@@ -36,7 +36,7 @@ struct Clip {
 struct AdamWFactors {
   double learning_rate, step_size, root_correction;
 };
-// `count`: of steps, this one counted.
+// `count`: how many steps, this one counted.
 AdamWFactors adamw_factors(double learning_rate, int64_t count);
 
 struct MasterWeight {
@@ -50,7 +50,7 @@ struct MasterWeight {
 class MasterUpdate {
  public:
   virtual ~MasterUpdate() = default;
-  // AdamW::clip's
+  // The same as AdamW::clip.
   [[nodiscard]] virtual Clip clip(double max_norm) const = 0;
 
   struct Step {
@@ -66,35 +66,35 @@ class AdamW {
  public:
   static constexpr double beta1 = 0.9, beta2 = 0.95, eps = 1e-8;
 
-  // With `master`, which makes their update, the parameters are master weights. They need the fused kind, and have
+  // With `master` the parameters are master weights, and it makes their update. They need the fused kind, and have
   // their gradients (gradients.h).
   AdamW(const std::vector<Parameter>& parameters, Optimizer kind, const AdamWOptions& options = {},
         MakeMasterUpdate* master = nullptr);
 
-  // A captured step takes it from a tensor of one element on the device, which is valid for one step. An optimizer must
-  // take it always from the host or always from the device.
+  // A captured step takes it from a tensor of one element on the device, valid for one step. An optimizer must take it
+  // always from the host or always from the device.
   void set_learning_rate(double learning_rate);
   void set_learning_rate(const at::Tensor& learning_rate);
 
-  // Multiplies the gradients by `inverse_scale`, and sets `found_inf` to 1 where one of them is not finite (gradient
-  // scaling).
+  // Gradient scaling: multiplies the gradients by `inverse_scale`. Sets `found_inf` to 1 where one of them is not
+  // finite.
   void unscale(const at::Tensor& inverse_scale, at::Tensor& found_inf);
 
   // The gradients' global norm, and the factor that brings it to max_norm.
   [[nodiscard]] Clip clip() const;
 
   // Multiplies the gradients by the coefficient and updates. The fused kind does both in one pass; the others write the
-  // clipped gradients first. A found_inf of 1 (one element on the device) skips the update there: the host does not
-  // learn of it, and weights, moments and step count stay unchanged. Master weights skip no step.
+  // clipped gradients first. A found_inf of 1 (one element on the device) skips the update there. Weights, moments and
+  // step count stay unchanged, and the host does not learn of it. Master weights skip no step.
   void step(const at::Tensor& clip_coefficient, const std::optional<at::Tensor>& found_inf = {});
 
-  // Those of master weights stay.
+  // Master weights keep theirs.
   void drop_gradients();
 
-  // Of the moments.
+  // How many bytes the moments take.
   [[nodiscard]] int64_t state_bytes() const;
 
-  // What steps change beside the weights, by name: "first_moment.wte.weight", "second_moment.wte.weight", ...; "step",
+  // What steps change beside the weights, by name: "first_moment.wte.weight", "second_moment.wte.weight", ... "step" is
   // how many steps counted (0-dim float32; only some kinds need it). The tensors are the optimizer's own: what is
   // copied into them is loaded.
   [[nodiscard]] std::map<std::string, at::Tensor> state() const;
@@ -108,8 +108,8 @@ class AdamW {
   };
 
   // AdamWFactors as 0-dim tensors: p <- (1 - learning_rate decay) p + negative_step_size m / (sqrt(v) + eps). Numerator
-  // and denominator are multiplied by root_correction, so that this takes no more operations, and a learning rate of 0
-  // divides nothing.
+  // and denominator are multiplied by root_correction. This takes no more operations, and nothing is divided by a
+  // learning rate of 0.
   struct DeviceFactors {
     at::Tensor learning_rate, negative_step_size, eps;
     at::Tensor beta1, beta2;  // 1 in a step that is skipped; undefined where none can be

@@ -1,8 +1,8 @@
-// Process-wide and thread-wide switches of ATen as scopes that restore the old setting: float32 matmul precision,
-// autocast, the one implementation that scaled_dot_product_attention may use, and deterministic algorithms.
+// Process-wide and thread-wide switches of ATen, as scopes that restore the old setting. They set float32 matmul
+// precision, autocast, the one implementation that scaled_dot_product_attention may use, and deterministic algorithms.
 //
-// The autocast cache holds low-precision copies of the weights; it is emptied when the outermost scope ends, because
-// weights change at every step and a stale copy would train on old weights without a sign.
+// The autocast cache holds low-precision copies of the weights. It is emptied when the outermost scope ends. Weights
+// change at every step, and a stale copy would train on old weights without a sign.
 #pragma once
 
 #include "model/recipe.h"
@@ -51,9 +51,9 @@ class SdpaScope {
 };
 
 // ATen's deterministic algorithms: an operation that has none throws. ATen would also fill newly allocated memory with
-// NaN; that is switched off, because a step reads only what it has written. cuBLAS adds in one fixed order only with a
-// workspace of fixed size, and ATen reads CUBLAS_WORKSPACE_CONFIG once, at the first matrix product of the process. It
-// is set here and stays set; if a product came before, the next one on CUDA throws.
+// NaN. That is switched off, because a step reads only what it has written. With a workspace of fixed size cuBLAS adds
+// in one fixed order. For this ATen reads CUBLAS_WORKSPACE_CONFIG once, at the first matrix product of the process. It
+// is set here and stays set. If a product came before, the next one on CUDA throws.
 class DeterminismScope {
  public:
   explicit DeterminismScope(bool deterministic);

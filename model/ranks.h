@@ -22,9 +22,9 @@ struct Ranks {
 // missing, no number, or out of range.
 Ranks ranks_of_environment();
 
-// Leaves this rank one GPU, which the program sees as its first: of those that CUDA_VISIBLE_DEVICES names, or of all,
-// the one at LOCAL_RANK. A list of one GPU stays: Slurm has chosen it. Must come before the process looks for GPUs.
-// Throws std::invalid_argument for a list that is too short.
+// Leaves this rank one GPU, which the program sees as its first. It is number LOCAL_RANK of CUDA_VISIBLE_DEVICES, or of
+// all. A list of one GPU stays: Slurm has chosen it. Must come before the process looks for GPUs. Throws
+// std::invalid_argument for a list that is too short.
 void choose_gpu(const Ranks& ranks);
 
 }  // namespace model

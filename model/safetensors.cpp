@@ -1,6 +1,6 @@
-// The header is JSON from strangers. It is checked for repeated names (a JSON parser silently keeps one of them), and
-// no number in it is used before it is known to fit the file. The bytes of a bool tensor are checked, too, because a
-// bool that is neither 0 nor 1 is undefined behaviour in C++.
+// The header is JSON from strangers. It is checked for repeated names, of which a JSON parser silently keeps one. No
+// number in it is used before it is known to fit the file. The bytes of a bool tensor are checked, too: a bool that is
+// neither 0 nor 1 is undefined behaviour in C++.
 #include "model/safetensors.h"
 
 #include "files/files.h"
@@ -142,7 +142,7 @@ void check_metadata(const std::filesystem::path& path, const json& metadata) {
   if (!metadata.is_object() || !strings) refuse(path, "__metadata__ must be an object of strings");
 }
 
-// The entries in the order of their data, which they cover exactly.
+// The entries in the order of their data. Together they cover the data exactly.
 std::vector<Entry> parse_entries(const std::filesystem::path& path, const json& header, uint64_t data_size) {
   std::vector<Entry> entries;
   for (const auto& [name, fields] : header.items()) {
@@ -167,7 +167,7 @@ std::vector<Entry> parse_entries(const std::filesystem::path& path, const json& 
   return entries;
 }
 
-// The entries of an open file, which is left at the first byte of the data.
+// Reads the entries of an open file and leaves it at the first byte of the data.
 std::vector<Entry> read_entries(const std::filesystem::path& path, files::InputFile& file) {
   files::refuse_other(path, files::safetensors_file);
   uint64_t header_size = 0;

@@ -1,7 +1,7 @@
-// Named tensors in a file: a reader and writer of the safetensors format (8 bytes header length, JSON header, data;
-// https://github.com/huggingface/safetensors).
-// Everything in the header is checked against the file's size before memory is allocated, by the rules of the reference
-// implementation: no gaps, no overlaps, no bytes left over, no name twice.
+// A reader and writer of the safetensors format, named tensors in a file: 8 bytes header length, JSON header, data
+// (https://github.com/huggingface/safetensors). Everything in the header is checked against the file's size before
+// memory is allocated. The rules are the reference implementation's: no gaps, no overlaps, no bytes left over, no name
+// twice.
 #pragma once
 
 #include <ATen/ATen.h>

@@ -1,8 +1,8 @@
 // Text from a trained model, token by token.
 //
-// The keys and values of tokens that have been read are kept (the KV cache), so each new token costs one row of every
-// matrix product. The model is gpt2.cpp's: what differs is its table of operations, in which the embedding begins at
-// the first new position, attention also sees what was kept, and the head computes the last row only.
+// The keys and values of tokens that have been read are kept (the KV cache). So each new token costs one row of every
+// matrix product. The model is gpt2.cpp's; its table of operations differs. In it the embedding begins at the first new
+// position, attention also sees what was kept, and the head computes the last row only.
 #pragma once
 
 #include "model/gpt2.h"
@@ -28,9 +28,9 @@ struct Sampling {
   double top_p = 1;        // only the fewest likeliest that have this probability together (Holtzman et al. 2020)
 };
 
-// A token by its logits, one for each token. The result depends on the arguments alone. Temperature 0 takes nothing
-// from the generator, any other takes one number. Of equal logits the lower token counts as likelier; -inf is never
-// drawn. Throws std::invalid_argument for a setting out of range, and for logits that are NaN, +inf or all -inf.
+// Chooses a token by its logits, one for each token. The result depends on the arguments alone. Temperature 0 takes
+// nothing from the generator, any other takes one number. Of equal logits the lower token counts as likelier; -inf is
+// never drawn. Throws std::invalid_argument for a setting out of range, and for logits that are NaN, +inf or all -inf.
 uint16_t choose_token(std::span<const float> logits, const Sampling& sampling, std::mt19937_64& generator);
 
 // The model as a reader of one text, from left to right.
@@ -46,17 +46,17 @@ class Decoder {
   // float32 on the CPU. Throws std::invalid_argument if there are none, or more than positions left.
   [[nodiscard]] at::Tensor read(std::span<const uint16_t> tokens);
 
-  // How many tokens have been read; none of them after clear().
+  // How many tokens have been read since clear().
   [[nodiscard]] int64_t length() const { return length_; }
   void clear() { length_ = 0; }
 
  private:
-  // Of a layer, (1, NH, P, HS) each: rows up to `length_` are in use.
+  // A layer's keys and values, (1, NH, P, HS) each. Rows up to `length_` are in use.
   struct Kept {
     at::Tensor keys, values;
   };
 
-  // The layer's new keys and values (1, NH, T, HS) are kept; returns all of them, (1, NH, length_ + T, HS).
+  // Keeps the layer's new keys and values (1, NH, T, HS). Returns all of them, (1, NH, length_ + T, HS).
   Kept keep(int64_t layer, const at::Tensor& key, const at::Tensor& value);
 
   const GPT2& model_;
@@ -72,14 +72,14 @@ struct SampleOptions {
   bool stop_at_end_of_text = true;
 };
 
-// GPT-2 has a vector for each position and none beyond. When all positions are taken, so many of the last tokens are
-// read again from position 0 on, and everything before them is forgotten: half of the positions.
+// GPT-2 has a vector for each position and none beyond. When all positions are taken, this many of the last tokens are
+// read again from position 0 on: half of the positions. Everything before them is forgotten.
 inline int64_t tokens_kept_when_full(const Config& config) { return std::max<int64_t>(1, config.n_positions / 2); }
 
 // The tokens that follow `prompt`, without the end of text that ended them. An empty prompt stands for end of text,
-// after which a text begins. on_token is called with each token as it comes, and ends the text by returning false. The
-// same arguments give the same tokens, as far as the model's rounding is the same. Throws std::invalid_argument for a
-// prompt of more tokens than positions, and as choose_token does.
+// after which a text begins. `on_token` is called with each token as it comes, and ends the text by returning false.
+// The same arguments give the same tokens, as far as the model's rounding is the same. Throws std::invalid_argument for
+// a prompt of more tokens than positions, and as choose_token does.
 std::vector<uint16_t> generate(
     const GPT2& model, const Ops& ops, std::span<const uint16_t> prompt, const SampleOptions& options,
     const std::function<bool(uint16_t)>& on_token = [](uint16_t) { return true; });

@@ -1,6 +1,6 @@
-// A UTF-8 text that is read in parts. The tokens of a text are those of its parts, one after the other, if each part
-// ends at a cut: between an ASCII character that is not white space and ASCII white space. GPT-2's pattern (see
-// tokenizer.cpp) never matches across such a place, and looks only ahead, at white space after white space.
+// A UTF-8 text that is read in parts. Each part ends at a cut: between an ASCII character that is not white space and
+// ASCII white space. Then the tokens of a text are those of its parts, one after the other. GPT-2's pattern (see
+// tokenizer.cpp) never matches across a cut, and looks only ahead, at white space after white space.
 #pragma once
 
 #include "files/files.h"
@@ -14,7 +14,7 @@ namespace model {
 
 class TextFile {
  public:
-  // Throws std::invalid_argument if it cannot be opened, as everything here if it cannot be read.
+  // Throws std::invalid_argument if it cannot be opened. Everything here throws it if the file cannot be read.
   explicit TextFile(const std::filesystem::path& path) : path_(path), file_(path) {}
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }

@@ -1,5 +1,5 @@
-// Where the tokens of a batch come from: a class for each of the recipe's `batches` that goes sequence by sequence.
-// All of them give the same tokens.
+// Where the tokens of a batch come from. Each of the recipe's `batches` that goes sequence by sequence has a class. All
+// of them give the same tokens.
 #pragma once
 
 #include "files/files.h"

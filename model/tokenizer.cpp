@@ -1,7 +1,7 @@
 // Reading the two vocabulary formats, splitting with PCRE2 and merging with a heap.
-// \s, \p{L} and \p{N} of PCRE2 are not those of tiktoken. PCRE2 counts U+180E as a space, and the PCRE2 of Debian 12
-// has Unicode 14, while tiktoken 0.14 has Unicode 16. So the split pattern spells out the spaces and adds the letters
-// and digits that are new since Unicode 14 (found by comparing both for every code point).
+// PCRE2's \s, \p{L} and \p{N} differ from tiktoken's. PCRE2 counts U+180E as a space. The PCRE2 of Debian 12 has
+// Unicode 14, while tiktoken 0.14 has Unicode 16. So the split pattern spells out the spaces and adds the letters and
+// digits that are new since Unicode 14. They were found by comparing both for every code point.
 #include "model/tokenizer.h"
 
 #include "files/files.h"
@@ -97,7 +97,7 @@ ByteTable byte_table() {
   return table;
 }
 
-// One token of the merge list, in its stand-in characters (all below U+0200), as bytes; nothing if it is not one.
+// The bytes of one token of the merge list, from its stand-in characters (all below U+0200). Nothing if it is not one.
 std::optional<std::string> bytes_of_stand_ins(std::string_view text, const ByteTable& table) {
   std::string bytes;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -116,7 +116,7 @@ std::optional<std::string> bytes_of_stand_ins(std::string_view text, const ByteT
   return bytes;
 }
 
-// RFC 4648, section 4, with padding; nothing if `text` is not that or is empty.
+// Decodes RFC 4648, section 4, with padding. Nothing if `text` is not that or is empty.
 std::optional<std::string> decode_base64(std::string_view text) {
   constexpr std::string_view alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   if (text.empty() || text.size() % 4 != 0) return std::nullopt;
@@ -141,7 +141,7 @@ class Lines {
  public:
   Lines(std::string_view text, std::string file) : rest_(text), file_(std::move(file)) {}
 
-  // Empty lines are passed over, and so is the CR of CR LF, as tiktoken does.
+  // Passes over empty lines, and over the CR of CR LF, as tiktoken does.
   bool next(std::string_view& line) {
     for (line = {}; line.empty() && !rest_.empty(); ++number_) {
       const size_t end = rest_.find('\n');

@@ -21,7 +21,7 @@ namespace model {
 // What "<|endoftext|>" in a text becomes: tokens of its letters, or end_of_text, as between documents.
 enum class Marks { text, end_of_text };
 
-// How often it stands there.
+// How often the mark stands in `utf8`.
 int64_t marks_in(std::string_view utf8);
 
 class Tokenizer {
@@ -30,9 +30,9 @@ class Tokenizer {
   static constexpr std::string_view end_of_text_mark = "<|endoftext|>";
 
   // Reads OpenAI's `vocab.bpe` (first line "#version...", then one merge a line) or tiktoken's `gpt2.tiktoken` (lines
-  // "base64-of-token rank"), told apart by the first line. Throws std::invalid_argument with file and line unless it
-  // holds exactly the 50256 ranks 0..50255, each with its own bytes, and every single byte among them, and for a
-  // default vocabulary that is not as published (files/resources.h).
+  // "base64-of-token rank"), told apart by the first line. The file must hold exactly the 50256 ranks 0..50255, each
+  // with its own bytes, and every single byte among them. Throws std::invalid_argument with file and line otherwise,
+  // and for a default vocabulary that is not as published (files/resources.h).
   static Tokenizer load(const std::filesystem::path& vocabulary);
 
   // Copying would leave the keys of ranks_ pointing into the other object's tokens_; moving keeps them valid.
@@ -43,7 +43,7 @@ class Tokenizer {
   ~Tokenizer() = default;
 
   // Token ids of `utf8`. O(n log n) for any text. Throws std::invalid_argument with the byte offset where `utf8` is not
-  // valid UTF-8; `begin` is the offset of its first byte.
+  // valid UTF-8. `begin` is the offset of its first byte.
   [[nodiscard]] std::vector<uint16_t> encode(std::string_view utf8, uint64_t begin = 0,
                                              Marks marks = Marks::text) const;
 

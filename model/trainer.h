@@ -65,29 +65,29 @@ struct StepParts {
 class Trainer {
  public:
   // The token stream must outlive the trainer. Throws std::invalid_argument for sizes out of range or a recipe that
-  // contradicts itself, c10::Error if the device refuses. Of data parallel ranks it returns when all are there, and
-  // throws as DataParallel does.
+  // contradicts itself, c10::Error if the device refuses. A data parallel rank returns when all are there, and throws
+  // as DataParallel does.
   Trainer(const Config& config, const Recipe& recipe, const TrainerOptions& options, const TokenStream& tokens,
           const StepParts& parts);
 
-  // One update. Throws std::out_of_range after max_steps, LostRank. All ranks take it together, the first one after all
-  // have copied rank 0's weights and state.
+  // Takes one update. Throws std::out_of_range after max_steps, LostRank. All ranks take it together. Before the first
+  // one all copy rank 0's weights and state.
   void step();
-  // One update with this rank's gradients alone, for which no other rank is needed. Ranks differ after it.
+  // One update with this rank's gradients alone, without any other rank. Ranks differ after it.
   void step_alone();
-  // Whether it is true on some rank; waits until all have asked. Throws LostRank.
+  // Whether `value` is true on some rank; waits until all have asked. Throws LostRank.
   [[nodiscard]] bool on_any_rank(bool value) { return parallel_ ? parallel_->any(value) : value; }
 
   // How many steps were taken, with those before the first.
   [[nodiscard]] int64_t steps_taken() const { return step_; }
 
-  // Waits for the device; of the steps from number `from` on, which counts from 0 and is at least first_step.
+  // The values of the steps from number `from` on, counted from 0 and at least first_step. Waits for the device.
   [[nodiscard]] std::vector<StepValues> values(int64_t from) const;
   // The loss of every step that was taken here. Waits for the device.
   [[nodiscard]] std::vector<double> losses() const;
 
-  // The mean loss per token, in nats, of the stream's first `batches` windows of B x T tokens: the forward pass as the
-  // recipe has it, one operation after the other, without gradients. Changes nothing of the training. Waits for the
+  // The mean loss per token, in nats, of the stream's first `batches` windows of B x T tokens. It takes the recipe's
+  // forward pass, one operation after the other, without gradients. Changes nothing of the training. Waits for the
   // device. Ranks share a window as they share a batch, and all get the mean. Throws std::invalid_argument for a stream
   // of fewer tokens than one window + 1, LostRank.
   [[nodiscard]] double evaluate(const TokenStream& tokens, int64_t batches) const;
@@ -96,13 +96,13 @@ class Trainer {
   // for the device.
   [[nodiscard]] std::vector<uint16_t> sample(std::span<const uint16_t> prompt, const SampleOptions& options) const;
 
-  // What must be kept, beside the weights (checkpoint.h), to go on to the bit: the optimizer's state, padding rows of
-  // the vocabulary, which files of weights leave out, and the gradient scaler's. By name; the tensors are the
+  // What must be kept beside the weights (checkpoint.h) to go on to the bit, by name. It is the optimizer's state, the
+  // gradient scaler's, and the vocabulary's padding rows, which files of weights leave out. The tensors are the
   // trainer's own. Nothing is drawn at random after the weights, and the batches follow from the number of steps.
   [[nodiscard]] std::map<std::string, at::Tensor> state() const;
   // Copies such a state into this trainer, whose first_step says after how many steps it was taken. Throws
-  // std::invalid_argument, which begins with `where`, for a tensor that is missing, unknown, or of another shape or
-  // type.
+  // std::invalid_argument for a tensor that is missing, unknown, or of another shape or type. The message begins with
+  // `where`.
   void load_state(const std::map<std::string, at::Tensor>& tensors, const std::string& where);
 
   // Waits for the device.
@@ -133,13 +133,14 @@ class Trainer {
   // The next step dispatches its operations again, into a new graph. Eager steps always do.
   void recapture() { executor_->recapture(); }
 
-  // Called with "data", "forward", "backward", "clip", "update" as each begins, with "replay" for what a captured graph
-  // does, and with "" at the end of a step.
+  // Called with "data", "forward", "backward", "clip", "update" as each begins, with "replay" for a captured graph's
+  // work. "" ends a step.
   std::function<void(std::string_view phase)> on_phase = [](std::string_view) {};
 
  private:
-  // fp16 gradients: loss times `scale`, halved when a gradient overflows, doubled after scale_growth_interval steps
-  // without (Micikevicius et al. 2018; torch.amp.GradScaler's numbers). Wholly on the device.
+  // For fp16 the loss is multiplied by `scale`. It is halved when a gradient overflows, and doubled after
+  // scale_growth_interval steps without (Micikevicius et al. 2018; torch.amp.GradScaler's numbers). All is on the
+  // device.
   struct GradientScaler {
     at::Tensor scale, growth_tracker, found_inf, skipped;
   };

@@ -69,7 +69,7 @@ Json or_null(const std::optional<T>& value) {
 // A rung's label without the "+ " by which a ladder shows that it adds to others.
 std::string label_of(const StudyRung& rung) { return rung.label.starts_with("+ ") ? rung.label.substr(2) : rung.label; }
 
-// Of the rung's step, or where it does not say, of the study's.
+// The size of the rung's step; where the rung has none, of the study's.
 StepSize size_of(const Study& study, const StudyRung& rung) {
   if (rung.workload) return *rung.workload;
   const Workload& workload = study.workload;
@@ -160,7 +160,7 @@ Row rung_row(const std::string& source, const Study& study, const StudyRung& run
   return row;
 }
 
-// Of a run and a rung that are none it tells the columns' names.
+// The cells of a step by their columns' names. An empty run and rung give the names alone.
 Row step_row(const std::string& source, const ReportedRun& run, const StudyRung& rung, size_t step, bool with_batches) {
   Row row{{"study", source},
           {"run", run.id},
@@ -182,15 +182,15 @@ std::vector<double> timed_ms(const ReportedRun& run) {
   return {run.step_ms.begin() + warmup, run.step_ms.end()};
 }
 
-// What a rung is called wherever it is measured: by the optimization that it adds; where it leaves one out, or has
-// several, by its title.
+// The name that a rung has in any study: the optimization that it adds. A rung that leaves one out, or has several, is
+// "start" or its title.
 std::string name_in(const Study& study, const StudyRung& rung) {
   if (rung.peer) return fmt::format("{}-{}", name_in(study, study.rungs[*rung.against]), *rung.peer);
   if (rung.optimization && study.mode != Mode::leave_one_out) return *rung.optimization;
   return rung.recipe == study.rungs.front().recipe ? "start" : rung.title;
 }
 
-// One of each: what identifies it among the study's, in the letters of a benchmark's name.
+// A name for each rung, unique within the study, in the letters of a benchmark's name.
 std::vector<std::string> names_of(const Study& study, const std::string& prefix) {
   std::vector<std::string> names;
   std::set<std::string> taken;

@@ -178,7 +178,7 @@ Said said_of(const GateResult& result) {
   said.remarks = sorted(std::move(said.remarks));
   return said;
 }
-// What is said but for the verdict itself.
+// What is said, without the verdict itself.
 static std::vector<Remark> doubts_of(const GateResult& result) {
   std::vector<Remark> remarks = said_of(result).remarks;
   std::erase_if(remarks, [](const Remark& remark) { return remark.code == "verdict"; });

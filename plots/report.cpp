@@ -221,7 +221,7 @@ void add_file(const fs::path& file, Report& report) {
   }
 }
 
-// Noise floors say something of a study that was measured under the same circumstances only: each study's, by their
+// A noise floor counts only for a study that was measured under the same circumstances. Each study gets its floors'
 // places in the report's list. The others are noted.
 void match_noise(Report& report) {
   for (size_t i = 0; i < report.noise.size(); ++i) {

@@ -1,5 +1,5 @@
-// Makes the report (documents/report.h) of one study, or of two beside each other. No number in it is computed again by
-// what draws it.
+// Makes the report (results/report.h) of one study, or of two beside each other. What draws it computes no number
+// again.
 #pragma once
 
 #include "results/report.h"

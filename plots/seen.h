@@ -30,7 +30,7 @@ struct Seen {
   std::optional<double> compile_s;                // the longest compiling of a run
 };
 
-// In a ladder, of its rung against the rung below; in a sweep, at each size; else what the optimization is worth.
+// In a ladder, its rung against the rung below, in a sweep at each size. Else what the optimization is worth.
 std::vector<Seen> seen_in(const Study& study, const std::string& optimization);
 
 struct RecordedStudy {
@@ -45,7 +45,7 @@ struct Evidence {
   std::vector<files::Json> micro;     // documents of Google Benchmark's
 };
 
-// Of operations by themselves, and of batches: the optimization's micro benchmark against that of what it replaces.
+// The optimization's micro benchmark against the one of what it replaces: an operation or a batch.
 std::vector<Seen> seen_alone(const files::Json& micro, const Optimization& optimization);
 
 // A ladder's last rung against its first; the fastest in the last one's place, where the study leads with it.

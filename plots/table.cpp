@@ -89,7 +89,7 @@ std::string bare_ratio(const Shown& shown) { return (has_no_interval(shown) ? "?
 
 std::string marked_ratio(const Shown& shown) { return (is_unclear(shown) ? "~" : "") + bare_ratio(shown); }
 
-// `alone`, a ratio that counts, with its interval, in `width` columns; where they do not fit, `below` is a line for the
+// `alone`, a ratio that counts, with its interval, in `width` columns. Where they do not fit, `below` is a line for the
 // interval.
 std::string with_interval(const Look& look, const std::string& alone, const Shown& shown, size_t width,
                           std::string& below) {
@@ -131,7 +131,7 @@ std::string label(const Study& study, const StudyRung& rung) { return swept_word
 bool is_disturbed(const StudyRung& rung) { return rung.flags.has_value(); }
 const char* mark(const StudyRung& rung) { return is_disturbed(rung) ? "!" : " "; }
 
-// Which columns the ladder's table has: what a mode has no numbers for gives its room to the label and the bar.
+// Which columns the ladder's table has. A column without numbers in a mode leaves its room to the label and the bar.
 struct Layout {
   std::string step, so_far;  // their headings; empty: not there
   size_t label = label_width, bar = 8;
@@ -177,7 +177,7 @@ bool is_left_out(const StudyRung& rung) {
   return rung.status == RungStatus::not_applicable || rung.status == RungStatus::not_measured;
 }
 
-// Below the table: the rungs that were to have no number, and why; those of one reason together.
+// Below the table: the rungs that were planned without a number, and why. Rungs with the same reason stand together.
 std::string left_out_line(const Study& study, const Look& look) {
   std::vector<std::pair<std::string, std::string>> names_of;  // by the reason
   for (const StudyRung& rung : study.rungs) {

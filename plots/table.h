@@ -8,8 +8,8 @@
 
 namespace ablations {
 
-// The rungs, each with a bar of its time as long as its share of the slowest, or with the reason why it has no number;
-// what each optimization is worth; the same work in another program. Last come remarks, the headline and its figures.
+// The rungs, each with a bar of its time against the slowest, or with the reason why it has no number. Then what each
+// optimization is worth, and the same work in another program. Last come remarks, the headline and its figures.
 // `verbose`: with what changed from rung to rung, and how numbers were computed.
 std::string study_table(const Study& study, const Look& look = {}, bool verbose = false);
 

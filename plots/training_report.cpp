@@ -73,7 +73,7 @@ std::optional<TrainingStep> best_validated(const Steps& steps) {
   return *std::ranges::min_element(with, {}, [](const TrainingStep& step) { return *step.validation_loss; });
 }
 
-// Mean over the last tenth of the steps, and over a hundred at most: a single step's loss is that of its batch.
+// Mean over the last tenth of the steps, at most a hundred: a single step's loss depends on its batch.
 std::optional<double> loss_at_the_end(const Steps& steps) {
   const size_t count = std::clamp<size_t>(steps.size() / 10, 1, 100);
   const std::optional<Spread> spread = spread_of(std::span(steps).last(count), &TrainingStep::loss);

@@ -39,8 +39,8 @@ std::vector<Finding> compare_texts(const std::string& file, const std::string& s
   return {{file, "", fmt::format("line {}: {}", line, rest(stored)), rest(expected)}};
 }
 
-// The study's own part of a report: where the folder lay when it was drawn, and what is shown beside it, is the
-// report's.
+// The study's own part of a report. Where the folder lay when it was drawn belongs to the report. So does what is shown
+// beside the study.
 std::vector<Finding> compare_report(const Json& report, const fs::path& folder, const Study& study) {
   Json stored = report.at("studies").at(0);
   if (stored.at("study").at("sha256") != *study.sha256) {  // everything else would follow

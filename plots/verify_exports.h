@@ -17,8 +17,8 @@ struct ExportVerification {
   std::vector<std::string> not_covered;
 };
 
-// `study`: the folder's study.json, of which nothing else was found. A report of two studies is not covered, and of one
-// study's neither what was put beside it (gates, histories, noise floors, traces, published numbers).
+// `study`: the folder's study.json, which verify_study() found right. A report of two studies is not covered. Of one
+// study's report, what was put beside it is not (gates, histories, noise floors, traces, published numbers).
 ExportVerification verify_exports(const std::filesystem::path& folder, const Study& study);
 
 }  // namespace ablations

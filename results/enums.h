@@ -1,5 +1,5 @@
-// Fields of documents that hold one of a few words: an enum class, and one table of its names beside it, in the order
-// of its values:
+// Fields of documents that hold one of a few words. Each is an enum class. One table beside it has its names, in the
+// order of its values:
 //   enum class RunStatus { ok, failed, missing };
 //   template <>
 //   struct Names<RunStatus> {
@@ -25,13 +25,13 @@ concept Named = requires {
   Names<Enum>::list;
 };
 
-// As in documents.
+// The value's name in documents.
 template <Named Enum>
 std::string name_of(Enum value) {
   return Names<Enum>::list[static_cast<size_t>(value)];
 }
 
-// Throws std::invalid_argument for any other word.
+// The value with that name. Throws std::invalid_argument for any other word.
 template <Named Enum>
 Enum value_of(const std::string& name) {
   for (size_t i = 0; i < Names<Enum>::list.size(); ++i) {

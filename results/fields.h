@@ -1,4 +1,4 @@
-// JSON documents as structs. A struct names its fields once; reading, checking, writing and the schema (schema.h)
+// JSON documents as structs. A struct names its fields once. Reading, checking, writing and the schema (schema.h)
 // follow:
 //   struct Session {
 //     std::string started;
@@ -7,12 +7,11 @@
 //
 //     LADDER_FIELDS(Session, started, (ms, {.name = "median_ms", .above = 0}), (tries, absent))
 //   };
-// A field is a text, a number, a bool, an enum of enums.h, a JSON object as it is, such a struct, a type with a Form,
-// or a std::optional, std::vector or std::map (by text) of these. An optional field without a value is null.
+// A field is a text, number, bool, enum of enums.h, JSON object as it is, such a struct, or type with a Form. It may
+// also be a std::optional, std::vector or std::map (by text) of these. An optional field without a value is null.
 // A struct that is a whole document says so: `static constexpr auto kind = "gate", about = "A gate's verdict"`.
-// A member `void check(const std::string& where) const` checks what Rules cannot say.
-// A struct may say less than all: its base `Short` lists what it says then, and `bool Short::is_short() const` tells
-// when.
+// A member `void check(const std::string& where) const` checks what Rules cannot.
+// A struct may have a short form: its base `Short` lists those fields, and `bool Short::is_short() const` tells when.
 #pragma once
 
 #include "files/json_file.h"
@@ -35,12 +34,11 @@
 
 namespace ablations {
 
-// What JSON may have in place of a field's value.
-// null: null, of a std::optional without a value. absent: nothing, of such an optional or a member with its default.
-// null_if_default: null, of a member with its default.
+// What JSON may have in place of a field's value. `null`: null, for a std::optional without a value. `absent`: no
+// field, for such an optional or a member with its default. `null_if_default`: null, for a member with its default.
 enum class None { null, absent, null_if_default };
 
-// What is special of a field. A list's limits of numbers and texts are those of its items.
+// What is special about a field. A list's limits of numbers and texts are its items'.
 struct Rules {
   const char* name = nullptr;  // in JSON; none: the member's
   None none = None::null;
@@ -208,8 +206,8 @@ files::Json json_of(const T& value) {
   }
 }
 
-// The value of `json`. Throws std::invalid_argument, which begins with `where` and names the field, for one that is
-// missing, unknown, of another type, or against its rules.
+// The value of `json`. Throws std::invalid_argument for a field that is missing, unknown, of another type, or against
+// its rules. The message begins with `where` and names the field.
 template <class T>
 T value_from(const files::Json& json, const std::string& where, const Rules& rules = {}) {
   using files::Json;
@@ -315,8 +313,8 @@ void each_text(T& value, const auto& on_text, const auto& on_json) {
   }
 }
 
-// A document's file. Throws std::invalid_argument for what value_from refuses, and as read_any_json and write_json in
-// files/json_file.h.
+// A document's file. Throws std::invalid_argument for what value_from refuses. Otherwise throws as read_any_json and
+// write_json in files/json_file.h.
 template <Document T>
 T read_document(const std::filesystem::path& file) {
   return value_from<T>(files::read_any_json(file), file.string());

@@ -13,8 +13,8 @@
 
 namespace ablations {
 
-// The first four are a comparison's verdicts. failed: head has no number; unfit: base has none; saved: there was no
-// baseline, now there is.
+// The first four are a comparison's verdicts. `failed`: head has no number. `unfit`: base has none. `saved`: there was
+// no baseline, now there is.
 enum class GateOutcome { regression, improvement, same, inconclusive, failed, unfit, saved, calibrated };
 
 template <>

@@ -12,8 +12,8 @@
 
 namespace ablations {
 
-// slower: the latest level is above the best one by the least effect that matters. faster: it is not, and below the
-// first one by as much. too_few: studies to tell.
+// `slower`: the latest level is above the best one by the least effect that matters. `faster`: it is not, and is below
+// the first one by as much. `too_few`: there are too few studies to tell.
 enum class Trend { too_few, unchanged, slower, faster };
 
 template <>
@@ -34,7 +34,7 @@ struct SeriesPoint : Bounds {
                      disturbed)
 };
 
-// The newest study to measure a rung, where it failed, is not proven or void there, or runs are missing.
+// The newest study of a rung, if it has no number there: it failed, is not proven or void, or runs are missing.
 struct MissedStudy {
   std::string study, file, time, reason;  // "failed: exit 7"
 

@@ -26,7 +26,7 @@ struct Fingerprint {
   LADDER_FIELDS(Fingerprint, size, relative_error, precision, kernel)
 };
 
-// Calls to CUDA in one step; none of the numbers where nothing was counted.
+// Calls to CUDA in one step. There are no numbers where nothing was counted.
 struct StepCalls {
   std::optional<std::string> unavailable = {};  // why nothing was counted
   std::optional<int64_t> kernel_launches = {}, graph_launches = {}, host_waits = {};
@@ -36,9 +36,9 @@ struct StepCalls {
                 (host_waits, absent), (calls, absent))
 };
 
-// A matrix product of a GPU's that was timed when its shape was first seen (ablations/techniques/products/products.h),
-// or an operation of our own on a CPU and PyTorch's, forward and backward, that were timed before the run
-// (profile/own_operations.h).
+// What was timed to choose the faster way. On a GPU: a matrix product, when its shape was first seen
+// (ablations/techniques/products/products.h). On a CPU, before the run: an operation of our own and PyTorch's, forward
+// and backward (ablations/profile/own_operations.h).
 struct ProductTiming {
   std::string product, type;      // "weight_gradient", "BFloat16"; on a CPU "head", "mlp"
   int64_t m = 0, n = 0, k = 0;    // the result has m columns and n rows
@@ -52,7 +52,7 @@ struct ProductTiming {
                 (own_microseconds, absent))
 };
 
-// Facts observed of a process, without what the recipe asked for. None: nobody looked.
+// Facts observed of a process, whatever the recipe asked for. None: nobody looked.
 struct Observations {
   // Float32 matmul precision, read back: "highest", "high", "medium"; "ieee", "tf32", "bf16".
   struct MatmulPrecision {
@@ -78,8 +78,8 @@ struct Observations {
 
     LADDER_FIELDS(Refault, bytes, faults)
   };
-  // Of the model's parameters: how many have which type, and how many have their gradient, written anew by a step, in
-  // the same memory as before that step.
+  // The model's parameters: how many have which type. How many have their gradient, which a step writes anew, in the
+  // same memory as before that step.
   struct Weights {
     Counts types;  // "Float"
     int64_t gradients_in_place = 0;
@@ -93,7 +93,7 @@ struct Observations {
 
     LADDER_FIELDS(AllReduces, calls, bytes, gradient_bytes)
   };
-  // How the batches came to be. Of one step; steps, by_a_thread and ready count since the process began.
+  // How batches are made, in one step. Only steps, by_a_thread and ready count since the process began.
   struct Batches {
     int64_t micro_steps = 0, sequences = 0, tokens = 0;  // of the step, in all its micro-steps
     Counts operations;                                   // dispatched while the step had its batch made, by name

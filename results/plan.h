@@ -1,5 +1,5 @@
-// A plan (results/schemas/plan.v1.json, which says what its fields mean): which recipes, which runs, in which order.
-// plan/ makes it of a ladder. It is written before the first run and never changed; a study is resumed by reading it
+// A plan: which recipes, which runs, in which order. Its fields are explained in results/schemas/plan.v1.json. A plan
+// is made of a ladder by plan/. It is written before the first run and never changed. A study is resumed by reading it
 // again.
 #pragma once
 
@@ -17,8 +17,8 @@ namespace ablations {
 
 constexpr auto peer_pattern = "^pytorch-(eager|compile|max-autotune|cuda-graphs)$";
 
-// One recipe that a study measures. In a cumulative ladder: that of the rung below and one edit more; in other modes
-// also at another size or by another program, as the fields say.
+// One recipe that a study measures. In a cumulative ladder it is the rung below and one edit more. In other modes a
+// rung may also have another size or another program, as the fields say.
 struct Rung {
   enum class Status { planned, not_applicable, not_measured };
   std::string optimization;  // the one it is about; empty: the start, or a set that has no name of its own
@@ -57,7 +57,7 @@ struct PlannedRun {
   LADDER_FIELDS(PlannedRun, (id, {.most = 120, .pattern = name_pattern}), rung, (repeat, from_0))
 };
 
-// What every run does, but for its rung's recipe.
+// What every run does, except for its rung's recipe.
 struct PlannedWorkload : Shape {
   std::string model;
   uint64_t seed = 1;
@@ -81,7 +81,7 @@ struct GateTerms {
   LADDER_FIELDS(GateTerms, (min_effect, from_0), (top_up, from_0), baselines, calibrates, saves, force)
 };
 
-// That a plan is a quick look at a ladder, and what goes on from it (plan/quick.h).
+// Marks a plan as a quick look at a ladder, with what the whole ladder goes on from (plan/quick.h).
 struct Quick {
   int64_t repeats = 0;           // of the whole ladder's plan
   std::vector<size_t> left_out;  // rungs
@@ -119,8 +119,8 @@ struct Plan {
   std::optional<Quick> quick = {};
   std::vector<ProductTiming> product_timings = {};  // that chose the rungs' recipes on a CPU, once for all runs
 
-  // What a schema cannot say: throws std::invalid_argument where it contradicts itself, or lacks what the analysis of
-  // its mode takes for granted; `where` begins the message. Whether this program knows its optimizations is asked by
+  // Checks what a schema cannot. Throws std::invalid_argument where it contradicts itself, or lacks what the analysis
+  // of its mode needs. `where` begins the message. Whether this program knows its optimizations is checked by
   // plan_from_json (plan/plan.h).
   void check(const std::string& where) const;
 

@@ -1,5 +1,5 @@
-// A record: one process, one recipe, every step's time and loss, and what proves that the recipe was on
-// (results/schemas/record.v1.json, which says what its fields mean).
+// A record: one process, one recipe, every step's time and loss, and what proves that the recipe was on. Its fields are
+// explained in results/schemas/record.v1.json.
 #pragma once
 
 #include "results/common.h"
@@ -16,14 +16,14 @@
 
 namespace ablations {
 
-// `missing`: planned and not made, which no record is.
+// `missing`: the run was planned and not made. No record has this.
 enum class RunStatus { ok, failed, missing };
 template <>
 struct Names<RunStatus> {
   static constexpr std::array list{"ok", "failed", "missing"};
 };
 
-// `invalid_record`: its process ended well and left none that counts.
+// `invalid_record`: its process ended well but left no record that counts.
 enum class FailureKind { signal, timeout, exit, invalid_record, spawn, out_of_memory };
 template <>
 struct Names<FailureKind> {
@@ -45,7 +45,7 @@ struct BootTime {
   LADDER_FIELDS(BootTime, boot, (seconds, {.least = 0, .most = 1e12}))
 };
 
-// By which a record says of which plan it is (identity_of in plan/shard.h).
+// Says which plan a record belongs to (identity_of in plan/shard.h).
 struct PlanIdentity {
   std::string id, sha256;
 
@@ -54,8 +54,8 @@ struct PlanIdentity {
   LADDER_FIELDS(PlanIdentity, (id, {.most = 100}), (sha256, {.pattern = sha256_pattern}))
 };
 
-// How often PyTorch's allocator went to the device. That takes the host long, and to free memory it waits for the
-// device. Steps that have settled live on what the allocator holds: already one allocation says that these had not.
+// How often PyTorch's allocator went to the device. That takes the host long. To free memory it waits for the device.
+// Steps that have settled live on what the allocator holds, so one allocation shows that these had not.
 struct AllocatorCalls {
   int64_t allocations = 0, frees = 0;
   int64_t retries = 0;  // allocations that failed until it had freed all that it held in reserve
@@ -63,7 +63,7 @@ struct AllocatorCalls {
   LADDER_FIELDS(AllocatorCalls, (allocations, from_0), (frees, from_0), (retries, from_0))
 };
 
-// Of each step, those of the warm-up first.
+// Of each step, the warm-up's first.
 struct RunTiming {
   int64_t warmup_steps = 0;
   std::vector<double> step_ms;
@@ -91,7 +91,7 @@ struct RunSummary {
   LADDER_FIELDS(RunSummary, median_ms, q1_ms, q3_ms, min_ms, max_ms, (n, from_1), tokens_per_s)
 };
 
-// What the run's data cost beside time. "read": by calls of the process, of any file; none: the kernel does not say.
+// What the run's data cost beside time. "read": by the process's calls, of any file. None: the kernel does not say.
 struct DataUse {
   std::string file;                                    // the name of the one that batches come from; empty: of none
   int64_t file_bytes = 0;                              // its size
@@ -139,14 +139,14 @@ struct Reproduction {
   std::optional<double> largest_deviation;  // nats per token; none where only one of two losses is finite
   std::optional<double> largest_ulps = {};  // units in the last place of a float32; none where they are identical
   size_t steps = 0;
-  // Why losses may differ though nothing is wrong: another processor or GPU, several threads of a CPU, or a recipe that
-  // is not deterministic on a GPU. Empty: they must be identical.
+  // Why losses may differ though nothing is wrong. It is another processor or GPU, a CPU's several threads, or a recipe
+  // that is not deterministic on a GPU. Empty: they must be identical.
   std::vector<std::string> excuses;
 
   LADDER_FIELDS(Reproduction, identical, largest_deviation, (largest_ulps, absent), (steps, from_1), excuses)
 };
 
-// What every record says, of a run that failed, too.
+// What every record says, also of a failed run.
 struct RunEnd {
   static constexpr auto kind = "record";
   static constexpr auto about =
@@ -162,14 +162,14 @@ struct RunEnd {
   [[nodiscard]] bool is_ok() const { return status == RunStatus::ok; }
   [[nodiscard]] bool is_short() const { return !is_ok(); }
 
-  // Throws std::invalid_argument for a run that was not made, and a failed one without a failure.
+  // Throws std::invalid_argument for a run that was not made, and for a failed one without a failure.
   void check(const std::string& where) const;
 
   LADDER_FIELDS(RunEnd, (id, {.most = 120}), started, (duration_s, {.least = 0, .most = 1e12}), status,
                 (failure, absent), (since_boot, absent), (plan, absent))
 };
 
-// Of a run that failed, all but its end has no meaning and is not written.
+// Of a failed run only the RunEnd has a meaning and is written.
 struct Record : RunEnd {
   using Short = RunEnd;
 
@@ -189,7 +189,7 @@ struct Record : RunEnd {
   std::optional<MonitorSummary> monitor;
   std::optional<Reproduction> reproduction;
 
-  // Of PyTorch's, not of this program.
+  // Whether PyTorch made the run, not this program.
   [[nodiscard]] bool is_of_peer() const;
   [[nodiscard]] std::optional<double> compile_seconds() const;  // of a peer that compiles its model
   [[nodiscard]] bool is_on_gpu() const;
@@ -203,7 +203,7 @@ struct Record : RunEnd {
                      (monitor, absent), (reproduction, absent))
 };
 
-// "cuda", whatever else a recipe says.
+// Whether a recipe's "device" is "cuda".
 bool is_of_gpu(const files::Json& recipe);
 
 LADDER_COMPILED_ONCE(Record)

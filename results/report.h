@@ -1,5 +1,5 @@
-// A report (results/schemas/report.v1.json, which says what its fields mean): everything that the pages, charts and
-// exports of one study, or of two beside each other, are made from. report/report.h makes it.
+// A report: all that the pages, charts and exports of one study, or of two beside each other, are made from. Its fields
+// are explained in results/schemas/report.v1.json. It is made by plots/report.h.
 #pragma once
 
 #include "results/gate.h"
@@ -56,7 +56,7 @@ struct SavedWork {
   LADDER_FIELDS(SavedWork, flops, bytes)
 };
 
-// What the least work of a rung's step lets one expect of it (report/predictions.h).
+// What to expect of a rung from the least work of its step (plots/predictions.h).
 struct Prediction {
   size_t rung = 0;
   LeastWork work;
@@ -96,7 +96,7 @@ struct MicroResults {
   files::Json context;                  // without the machine's name and paths
   std::vector<files::Json> benchmarks;  // "name", "real_time", "time_unit" and counters, which are numbers
 
-  // Throws std::invalid_argument for a benchmark without these, or with others.
+  // Throws std::invalid_argument for a benchmark without these, or with a value of another type.
   void check(const std::string& where) const;
 
   LADDER_FIELDS(MicroResults, context, benchmarks)
@@ -159,8 +159,8 @@ struct Report {
   std::vector<std::string> notes;  // what was left out, and why
   std::optional<Said> said;        // of two studies beside each other
 
-  // What a schema cannot say: throws std::invalid_argument where it refers to what it does not have; `where` begins the
-  // message.
+  // Checks what a schema cannot. Throws std::invalid_argument where it refers to what it does not have. `where` begins
+  // the message.
   void check(const std::string& where) const;
 
   LADDER_FIELDS(Report, (studies, {.items = 1, .most_items = 2}), comparison, gates, histories, noise, traces, micro,

@@ -1,5 +1,5 @@
-// A roofline as a trace holds it: how far each part of a step is from what the device allows. profile/roofline.h says
-// how it is computed.
+// A roofline as a trace holds it: how far each part of a step is from what the device allows. It is computed by
+// ablations/profile/roofline.h.
 #pragma once
 
 #include "results/fields.h"

@@ -45,8 +45,8 @@ struct Setting {
                 (kernel_switches, absent), (page_cache, absent))
 };
 
-// One line for each fact that differs: "batch: 16 against 64". Empty: comparable. Cores, instructions and switches that
-// one side does not say are unknown there and not different, unless the other side has switches.
+// One line for each fact that differs: "batch: 16 against 64". Empty: comparable. A side may not say its cores,
+// instructions or switches. They are then unknown and not different, unless the other side has switches.
 std::vector<std::string> differences(const Facts& facts, const Facts& others);
 std::vector<std::string> differences(const Setting& setting, const Setting& other);
 

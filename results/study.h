@@ -1,5 +1,5 @@
-// A study: the plan, its outcome and every derived number. results/schemas/study.v1.json explains the fields.
-// study/analysis.h makes it from records, and everything that is shown of a study is made from it.
+// A study: the plan, its outcome and every derived number. Its fields are explained in results/schemas/study.v1.json.
+// It is made from records by study/analysis.h. Everything that is shown of a study is made from it.
 #pragma once
 
 #include "harness/stats/stats.h"
@@ -40,7 +40,7 @@ struct Median : Bounds {
   LADDER_MORE_FIELDS(Bounds, Median, median)
 };
 
-// Of runs' median steps, in ms; the rest is of all their timed steps.
+// The median is over runs' median steps, in ms. The rest is over all their timed steps.
 struct RungTimes : Median {
   double q1 = 0, q3 = 0, min = 0, max = 0;
   size_t n = 0;
@@ -102,7 +102,7 @@ struct RungGuard {
                 (repeat, from_0))
 };
 
-// What a rung's batches cost, where a study is about them: where its rungs differ in how batches come to be.
+// What a rung's batches cost. Only a study whose rungs differ in how batches are made has it.
 struct RungBatches {
   Median ms;                                           // of a step: the host's time for its batch
   double share = 0;                                    // of the step's time
@@ -201,7 +201,7 @@ struct StudyPlan {
                 (cold_cache, absent), (repeated, absent))
 };
 
-// How its numbers were computed, in words.
+// How the study's numbers were computed, in words.
 struct Statistics {
   std::string center, interval;
   double confidence = harness::confidence;
@@ -230,11 +230,11 @@ struct Study {
   std::vector<StudyRun> runs;
   std::vector<std::string> warnings;
   Environment environment;
-  std::optional<std::map<std::string, std::string>> hashes;  // study/seal.h; absent until it is sealed
+  std::optional<std::map<std::string, std::string>> hashes;  // study/archive/seal.h; absent until it is sealed
   std::optional<std::string> sha256;
 
-  // Checks what a schema cannot: throws std::invalid_argument if it refers to rungs that it does not have, or
-  // contradicts itself otherwise; `where` begins the message.
+  // Checks what a schema cannot. Throws std::invalid_argument if it refers to rungs that it does not have, or
+  // contradicts itself otherwise. `where` begins the message.
   void check(const std::string& where) const;
 
   LADDER_FIELDS(Study, id, created, finished, (quick, absent), mode, (swept, absent), ladder, workload, plan, device,
@@ -245,7 +245,7 @@ struct Study {
 // What to do about disturbed runs with these flags, before they are made anew: "stop the other work".
 std::string remedy_for(const std::vector<std::string>& flags);
 
-// What disturbed more than half of a study's runs, so that nothing follows from it.
+// What disturbed more than half of a study's runs. Then nothing follows from the study.
 struct Disturbance {
   std::string what;    // "other work ran during 32 of 32 runs"
   std::string remedy;  // as of remedy_for

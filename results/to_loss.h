@@ -1,5 +1,5 @@
-// Rungs of a ladder, each trained with several seeds: how long until a validation loss is reached, and whether the
-// trainings end as well as the reference's: results/schemas/to_loss.v1.json.
+// Rungs of a ladder, each trained with several seeds (results/schemas/to_loss.v1.json). They tell how long a validation
+// loss takes to reach, and whether the trainings end as well as the reference's.
 #pragma once
 
 #include "harness/stats/non_inferiority.h"
@@ -16,7 +16,7 @@
 
 namespace ablations {
 
-// Of a rung's losses at the end, against the reference's.
+// How a rung's losses at the end compare with the reference's.
 template <>
 struct Names<harness::Quality> {
   static constexpr std::array list{"same quality", "worse", "unclear", "too few seeds"};

@@ -1,5 +1,5 @@
-// What a training leaves in its folder (training/training_folder.h): training.json says what is trained and how, each
-// line of log.jsonl is a step, and checkpoint.json stands beside the weights that it is about. Their schemas are
+// What a training leaves in its folder (training/training_folder.h). `training.json` says what is trained and how. Each
+// line of log.jsonl is a step. `checkpoint.json` stands beside the weights that it is about. Their schemas are
 // results/schemas/training.v1.json, training_step.v1.json and checkpoint.v1.json.
 #pragma once
 
@@ -28,7 +28,7 @@ struct FirstWeights {
   LADDER_FIELDS(FirstWeights, source, sha256)
 };
 
-// All that its losses depend on, but for the machine and the program. Two trainings of the same settings are the same.
+// All that its losses depend on, except machine and program. Two trainings of the same settings are the same.
 struct TrainingSettings : Shape {
   std::string model;
   model::Recipe recipe;
@@ -67,7 +67,7 @@ struct TrainingFiles {
   LADDER_FIELDS(TrainingFiles, (data, from_1), vocabulary, validation_data, weights, (end_of_text, absent))
 };
 
-// Texts that the model writes while it is trained. They change nothing of the training.
+// Texts that the model writes while it is trained. They do not change the training.
 struct TrainingSamples {
   int64_t every = 1;   // steps; there is one after the first and the last step, too
   std::string prompt;  // UTF-8
@@ -138,7 +138,7 @@ LADDER_COMPILED_ONCE(Training)
 LADDER_COMPILED_ONCE(TrainingStep)
 LADDER_COMPILED_ONCE(Checkpoint)
 
-// What of the step is not finite; empty: all is. The gradient scaler of fp16 skips steps whose gradients overflow.
+// Which value of the step is not finite; empty: none. The gradient scaler of fp16 skips steps whose gradients overflow.
 std::string fault_of(const TrainingStep& step, const TrainingSettings& settings);
 
 }  // namespace ablations

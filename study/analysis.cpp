@@ -82,7 +82,7 @@ void add_peers(const Measured& measured, Rungs& rungs) {
   }
 }
 
-// The rung to which a ladder's rung i adds an optimization: the last of ours before it that applies here.
+// The rung below rung i of a ladder: the last one of this program before it that applies here.
 std::optional<size_t> rung_below(const Plan& plan, size_t i) {
   while (i-- > 0) {
     if (plan.rungs[i].peer.empty() && plan.rungs[i].status == Rung::Status::planned) return i;

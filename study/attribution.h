@@ -6,8 +6,8 @@
 //                    phi_i = sum over S without i of |S|! (k-|S|-1)! / k! (ln t(S) - ln t(S+i))
 //                    after these, from the same runs: the results of the two modes above, and "cumulative", the time
 //                    without it / with it when those before it in the ladder are on and those after it off
-// Shapley values are computed within each repeat and averaged with the mean, not with the center that speedups have
-// (harness/stats/stats.h): only then do they add up to the logarithm of the whole speedup.
+// Shapley values are computed within each repeat and averaged with the mean. Speedups have another center
+// (harness/stats/stats.h). Only with the mean do values add up to the logarithm of the whole speedup.
 #pragma once
 
 #include "ablations/plan/plan.h"
@@ -31,7 +31,7 @@ using Times = std::map<int64_t, double>;
 std::vector<Worth> attribution(const Plan& plan, const std::vector<Times>& times,
                                const std::vector<std::string>& reasons);
 
-// log_times[S]: ln t of the subset whose bits are S, 2^k of them. The k values phi_i.
+// log_times[S]: ln t of the subset whose bits are S, 2^k of them. Returns the k values phi_i.
 std::vector<double> shapley_values(std::span<const double> log_times);
 
 // Uses the pairs that both have.

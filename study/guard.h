@@ -38,8 +38,8 @@ struct Band {
 // 3,000.
 constexpr double hardest_text = 8;
 
-// Padding columns are like tokens that never come up, which training rules out together. At first they have all of the
-// softmax; at a loss of L nats at least 1 - exp(hardest_text - L). The same share of known_offset lies between the two
+// Padding columns are like tokens that never come up. Training rules both out together. At first they have all of the
+// softmax, at a loss of L nats at least 1 - exp(hardest_text - L). The same share of known_offset lies between the two
 // losses. A gradient scaler may skip `skipped` steps. Then the loss may equal the reference's at this step or at one of
 // so many before it.
 Band band_of(const std::vector<double>& reference, double known_offset, int64_t skipped);
@@ -66,7 +66,7 @@ bool is_worse(const Guard& one, const Guard& other);
 // The worst run's verdict, each against the reference's run of the same repeat where there is one. Neither is empty.
 Guard guard_rung(const Rung& rung, const RunsByRepeat& runs, const Rung& reference, const RunsByRepeat& reference_runs);
 
-// The same for runs of which only these are known.
+// The same for runs of which only the tolerance and the offset are known.
 Guard worst_of(const RunsByRepeat& runs, const RunsByRepeat& reference_runs, double tolerance, double known_offset);
 
 // The reference's run of the same repeat; its first, where it has none.

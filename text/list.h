@@ -8,11 +8,11 @@
 
 namespace ablations {
 
-// What an item that is given twice is: an error, or an item twice (a rung that is measured beside itself).
+// What to do with an item that is given twice: refuse it, or keep it twice (a rung that is measured beside itself).
 enum class Repeats : uint8_t { refused, kept };
 
-// "a,b,c" -> {"a", "b", "c"}. Throws std::invalid_argument, which begins with `where`, for an empty item and for one
-// that is given twice, unless repeats are kept.
+// "a,b,c" -> {"a", "b", "c"}. Throws std::invalid_argument for an empty item, and for one that is given twice, unless
+// repeats are kept. The message begins with `where`.
 std::vector<std::string> list_of(const std::string& text, const std::string& where, Repeats repeats = Repeats::refused);
 
 // "a; b; c (and 2 more)": the first `most` items, cut at `width` together. Empty: there are none.

@@ -9,7 +9,7 @@ namespace ablations {
 // `text` as one line of a paragraph or a table's cell in which nothing is markup, not HTML either.
 std::string markdown(std::string_view text);
 
-// The same of our own words, in which `...` is code.
+// The same for our own words. In them `...` is code.
 std::string markdown_with_code(std::string_view text);
 
 }  // namespace ablations

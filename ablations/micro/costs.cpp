@@ -32,7 +32,7 @@ double bytes_of(const std::vector<Tensor>& list) {
   return bytes;
 }
 
-// An embedding reads one row of each table for every token, the positions' once for all sequences.
+// An embedding reads one row of wte for every token, and each position's row of wpe once for all sequences.
 double bytes_read(const std::string& call, const std::vector<Tensor>& inputs) {
   if (call == "embed") {
     const Tensor &tokens = inputs[0], &wte = inputs[1];
@@ -48,9 +48,9 @@ Cost cost_of_forward(const std::string& call, const std::vector<Tensor>& inputs,
   return {matrix_flops(call, inputs), bytes_read(call, inputs) + bytes_of(outputs)};
 }
 
-// Read are the outputs' gradients and what the derivative needs: an embedding its tokens, attention its output as well,
-// nothing its bias, a sum nothing at all. Written is the gradient of each input, but a sum hands on the one it gets,
-// unless another type is wanted.
+// Reads the outputs' gradients and what the derivative needs. An embedding needs its tokens, attention also its output,
+// nothing its bias, a sum nothing at all. Writes the gradient of each input. A sum hands on the one it gets, unless
+// another type is wanted.
 Cost cost_of_backward(const std::string& call, const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs) {
   const bool is_sum = call == "residual";
   const size_t needed = is_sum ? 0 : call == "embed" ? 1 : call == "attention" ? 3 : std::min<size_t>(inputs.size(), 2);

@@ -1,5 +1,5 @@
-// What attention's forward pass leaves in memory for the backward pass, by T: written out it keeps matrices of T x T
-// numbers, flash attention keeps none. One sequence, the heads of GPT-2 124M; float32 on a CPU, bfloat16 on a GPU.
+// What attention's forward pass leaves in memory for the backward pass, by T. Written out it keeps matrices of T x T
+// numbers; flash attention keeps none. One sequence, the heads of GPT-2 124M; float32 on a CPU, bfloat16 on a GPU.
 #include "ablations/micro/suite.h"
 #include "ablations/techniques/operations.h"
 #include "harness/observe/memory_log.h"

@@ -84,7 +84,7 @@ class EmptyWorkload : public harness::Workload {
   int64_t steps_ = 0;
 };
 
-// What measured steps cost more than bare ones, by the host's clock, which is what the queue of a GPU waits for.
+// What measured steps cost more than bare ones, by the host's clock. A GPU's queue waits for the host.
 void measure_nothing(benchmark::State& state, Device device) {
   EmptyWorkload empty(device);
   harness::Workload* workload = &empty;
@@ -135,7 +135,7 @@ void add_overheads(Suite& suite) {
       });
     }
     if (device == Device::cpu) {
-      // The sizes of the notes that claim 4.8 ms for a loop and 0.05 ms for one gather (techniques/batches.cpp).
+      // The sizes of the notes that claim 4.8 ms for a loop and 0.05 ms for one gather (batches/technique.cpp).
       for (const auto& [name, batches] :
            {std::pair{"batch_loop", Batches::preloaded}, {"batch_gather", Batches::gather}}) {
         for (const int64_t B : {16, 32, 64, 128}) {

@@ -1,6 +1,5 @@
-// micro products: the matrix products of a GPT-2 124M step, each in all the ways in which cuBLASLt might make it. It
-// shows what a choice among proposals, fp8, scales by rows and epilogues bring at the power limit, before a step uses
-// them.
+// micro products: the matrix products of a GPT-2 124M step, each in all the ways that cuBLASLt offers. It shows what a
+// choice among proposals, fp8, scales by rows and epilogues bring at the power limit, before a step uses them.
 #pragma once
 
 #include <ATen/ATen.h>

@@ -20,8 +20,8 @@
 namespace micro {
 namespace {
 
-// Overwrites the L2. Several times over, because that also gives the host a head start: the operations of a call shall
-// be in the queue when the first of them begins, so that the time is the device's and not that of launching.
+// Overwrites the L2, several times over to give the host a head start. All operations of a call must be in the queue
+// when the first begins. Then the time is the device's, without launching.
 class ColdCache {
  public:
   ColdCache() {
@@ -33,7 +33,7 @@ class ColdCache {
     const cudaStream_t stream = c10::cuda::getCurrentCUDAStream();
     for (int i = 0; i < rounds_; ++i) C10_CUDA_CHECK(cudaMemsetAsync(buffer_.data_ptr(), 0, buffer_.nbytes(), stream));
   }
-  // Doubles the head start; false where it is long enough for anything but a queue that is full.
+  // Doubles the head start. False if it is already long enough for anything but a full queue.
   bool lengthen() {
     if (rounds_ >= 512) return false;  // 128 GiB: some 40 ms
     rounds_ *= 2;
@@ -116,7 +116,7 @@ void time_calls(benchmark::State& state, model::Device device, const std::functi
     prepare();
     return time_on_cuda(cache, repeated);
   };
-  // As long a head start as it takes, and as much again for the host's bad moments.
+  // As long a head start as needed, doubled for the host's bad moments.
   while (time_one().launch_bound && cache.lengthen()) continue;
   cache.lengthen();
   int64_t timed = 0, launch_bound = 0;

@@ -1,8 +1,8 @@
 // The benchmarks of the program `micro`, and how each of them is timed.
 //
-// All times are taken by the program ("manual_time" in Google Benchmark): on a GPU from a pair of events, with a cold
-// L2; on a CPU from the host's clock, with the caches as the call before left them. Preparations between calls do not
-// count.
+// The program takes all times itself ("manual_time" in Google Benchmark). On a GPU they come from a pair of events,
+// with a cold L2. On a CPU they come from the host's clock, with the caches as the call before left them. Preparations
+// between calls do not count.
 #pragma once
 
 #include "harness/process/locks.h"
@@ -23,14 +23,14 @@ struct Sizes {
 class Suite {
  public:
   Suite(Sizes on_cpu, Sizes on_cuda) : on_cpu_(on_cpu), on_cuda_(on_cuda) {}
-  // Google Benchmark keeps what is registered in a global: it goes with the suite, before the CUDA context does.
+  // Google Benchmark keeps benchmarks in a global. They go with the suite, before the CUDA context does.
   ~Suite() { benchmark::ClearRegisteredBenchmarks(); }
   Suite(const Suite&) = delete;
   Suite& operator=(const Suite&) = delete;
 
-  // Registers `name`/cpu or `name`/cuda. Without such a device it is skipped and says why; a body that throws is
-  // skipped with its message and counted, and the next one runs all the same. The first on a device waits until nobody
-  // else measures there, and keeps it (harness::DeviceLock).
+  // Registers `name`/cpu or `name`/cuda. Without such a device it is skipped and says why. A body that throws is
+  // skipped with its message and counted; the next one still runs. The first on a device waits until nobody else
+  // measures there, and keeps it (harness::DeviceLock).
   void add(const std::string& name, model::Device device, std::function<void(benchmark::State&)> body);
 
   [[nodiscard]] Sizes sizes(model::Device device) const { return device == model::Device::cpu ? on_cpu_ : on_cuda_; }
@@ -44,9 +44,9 @@ class Suite {
   std::map<model::Device, harness::DeviceLock> held_;
 };
 
-// Times `work` alone, `calls` times in a row for each preparation. On a GPU the host gets a head start that lets it
-// launch all of them before the first begins; where that cannot be had (thousands of launches), the counter
-// "launch_bound" is the share of times, if over a tenth, in which the device may have waited for the host.
+// Times `work` alone, `calls` times in a row for each preparation. On a GPU the host gets a head start, to launch all
+// of them before the first begins. It may be too short for thousands of launches: then the device may have waited for
+// the host. The counter "launch_bound" is the share of such times, if over a tenth.
 void time_calls(benchmark::State& state, model::Device device, const std::function<void()>& prepare,
                 const std::function<void()>& work, int64_t calls = 1);
 

@@ -1,4 +1,4 @@
-// The plan of a study (documents/plan.h): what is asked of it, and the order of its runs.
+// The plan of a study (results/plan.h): what is asked of it, and the order of its runs.
 #pragma once
 
 #include "ablations/plan/ladder.h"

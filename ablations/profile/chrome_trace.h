@@ -7,8 +7,8 @@
 
 namespace ablations {
 
-// The whole timeline in the Trace Event Format (JSON object form): complete events in microseconds from the beginning
-// of the trace, named processes and threads, a track of phases above them. Opens in ui.perfetto.dev.
+// The whole timeline in the Trace Event Format (JSON object form). Events are complete, in microseconds from the
+// beginning of the trace. Processes and threads are named, below a track of phases. Opens in ui.perfetto.dev.
 std::string chrome_trace(const harness::Trace& trace);
 
 }  // namespace ablations

@@ -1,6 +1,6 @@
-// Estimates before the first run what a plan will take: a step's counted work (ablations/techniques/costs.h) over the
-// rates of this machine, and its memory (ablations/techniques/step_memory.h, which says how exact it is). The time is
-// only roughly right: a shared processor, or memory that faults, doubles it.
+// Estimates before the first run what a plan will take. Time is a step's counted work (ablations/techniques/costs.h)
+// over the rates of this machine. Memory comes from ablations/techniques/step_memory.h, which says how exact it is. The
+// time is only roughly right: a shared processor, or memory that faults, doubles it.
 #pragma once
 
 #include "ablations/plan/plan.h"
@@ -18,8 +18,8 @@ struct Speeds {
   double bytes = 0;                     // of memory, read and written
 };
 
-// Of a CPU measured in some milliseconds, with the plan's threads; of a GPU half of what its maker says. None for a GPU
-// that is not in the table of peaks.
+// A CPU's are measured in some milliseconds, with the plan's threads. A GPU's are half of what its maker says. None for
+// a GPU that is not in the table of peaks.
 std::optional<Speeds> speeds_for(const Plan& plan);
 
 struct Estimate {
@@ -30,7 +30,7 @@ struct Estimate {
 
 Estimate estimate_of(const Plan& plan, const std::optional<Speeds>& speeds);
 
-// All of these runs, one after the other.
+// Seconds of all these runs, one after the other.
 double seconds_of(const Estimate& estimate, const std::vector<PlannedRun>& runs);
 
 // "about 9 minutes, 3.1 GiB"; without a time where none is known.
@@ -39,8 +39,8 @@ std::string estimate_text(const Estimate& estimate, const std::vector<PlannedRun
 // "the largest B that fits is 12", "not even B=1 fits".
 std::string fitting_text(int64_t largest_batch);
 
-// Why a run of the plan would not end well: it would be stopped by the plan's limit, or take more than `memory` bytes
-// (0: not known), and then which B would fit. Empty: nothing is in its way.
+// Why a run of the plan would not end well. The plan's limit would stop it, or it would take more than `memory` bytes
+// (0: not known). In the second case also which B would fit. Empty: nothing is in its way.
 std::string reason_against_running(const Plan& plan, const Estimate& estimate, double memory);
 
 // The same with the memory of this machine's GPU, or what its host has available.

@@ -29,8 +29,8 @@ namespace {
 // Below this share of the step a change is not worth a word.
 constexpr double worth_telling = 0.005;
 
-// Not told apart where a step of the one took as long as a step of the other. Two times five steps of the same length
-// do not overlap in 1 of 126 cases (2 of the ways to choose 5 of 10), of two processes in more (docs/explaining.md).
+// Whether a step of one took as long as a step of the other. Two times five steps of the same length do not overlap in
+// 1 of 126 cases (2 of the ways to choose 5 of 10). With two processes it is more (docs/explaining.md).
 bool overlap(const StepTime& a, const StepTime& b) { return a.min_ms <= b.max_ms && b.min_ms <= a.max_ms; }
 
 std::map<std::string, StepTime> by_phase(const TraceSummary& summary) {
@@ -150,7 +150,7 @@ std::string sentence(const Explanation& explanation, const TraceSummary& a, cons
   return capitalized(fmt::format("{}", fmt::join(clauses, "; "))) + ".";
 }
 
-// The names behind it.
+// The names behind the sentence.
 std::string names_in(const Explanation& explanation, double least_ms, bool step_changed) {
   std::vector<Change> changes{Change::went, Change::came};
   if (step_changed) changes.insert(changes.end(), {Change::shrank, Change::grew});
@@ -206,7 +206,7 @@ std::vector<Explanation::Total> totals_of(const TraceDocument& before, const Tra
   return totals;
 }
 
-// Counts and bytes without a decimal point, but for what no double holds exactly.
+// Counts and bytes get no decimal point, unless no double holds them exactly.
 Json number_json(double value, Unit unit) {
   const bool is_whole = (unit == Unit::count || unit == Unit::bytes) && std::abs(value) < 9e15;
   return is_whole ? Json(std::llround(value)) : Json(value);
@@ -311,7 +311,7 @@ std::string trace_table(const TraceDocument& trace) {
     text += fmt::format("{} operations\n", whole(summary.operations));
   }
   using Rows = std::vector<std::pair<std::string, StepTime>>;
-  // What was traced, of the step that was traced: on a CPU tracing makes both longer.
+  // Rows and their sum are of the same step: on a CPU tracing makes both longer.
   const double all = gpu ? summary.wall_ms : summary.traced_wall_ms;
   const auto table = [&](const char* title, const Rows& rows, size_t most) {
     text +=

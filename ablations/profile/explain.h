@@ -1,5 +1,5 @@
-// Explains what changed between two traced recipes: which kernels (on a CPU: operations) went, came, shrank and grew,
-// launches, busy and idle time, memory; as numbers and as a sentence.
+// Explains what changed between two traced recipes, as numbers and as a sentence. These are kernels (on a CPU:
+// operations) that went, came, shrank and grew, launches, busy and idle time, memory.
 #pragma once
 
 #include "files/json_file.h"
@@ -53,8 +53,8 @@ struct Explanation {
 };
 
 // Throws std::invalid_argument if the two cannot be compared: other devices, models or sizes. A time is reported as
-// changed only if the two sets of step times do not overlap. If a study of the two found no clear change of the step
-// (`step_changed` false), the words report no changed time, because a trace is only one process.
+// changed only if the two sets of step times do not overlap. `step_changed` false: a study of the two found no clear
+// change. Then the words report no changed time, because a trace is only one process.
 Explanation explain(const TraceDocument& before, const TraceDocument& after, bool step_changed = true);
 
 files::Json to_json(const Explanation& explanation);

@@ -52,7 +52,7 @@ double median_seconds(const std::function<void()>& work, at::Device device, int6
   return harness::median(std::span(timing.step_ms).subspan(static_cast<size_t>(warmup))) / 1e3;
 }
 
-// The median of as many as take half a second, at least nine.
+// The median of at least nine, as many as take half a second.
 double steady_seconds(const std::function<void()>& work, at::Device device) {
   const double once = median_seconds(work, device, 2, 1);
   return median_seconds(work, device, 1, std::clamp<int64_t>(static_cast<int64_t>(0.5 / once), 9, 200));
@@ -79,8 +79,8 @@ Rate copy_rate(at::Device device) {
           std::nullopt};
 }
 
-// What is written where it was read, as an optimizer does: a processor reads the target of a copy, too, before it
-// writes there, and counts nothing for it.
+// Writes where it has read, as an optimizer does. A copy is different: a processor also reads its target before it
+// writes there, and nobody counts that.
 std::function<void()> update_of(int64_t bytes, at::Device device) {
   return [block = at::randn({bytes / 4}, at::TensorOptions(device).dtype(at::kFloat))] { block.neg_(); };
 }
@@ -93,7 +93,7 @@ Rate update_rate(at::Device device) {
   return {"update", fmt::format("{} MiB", bytes >> 20), update_bytes_per_s(bytes, seconds), std::nullopt};
 }
 
-// A product of two n x n matrices, by whom the recipe says: of float32, unless it says otherwise.
+// A product of two n x n matrices, as the recipe makes it: float32, or autocast's type.
 std::function<void()> product_of(const model::Recipe& recipe, int64_t n, at::Device device) {
   const auto options = at::TensorOptions(device).dtype(model::scalar_type(recipe.autocast));
   return [by = recipe.products, a = at::randn({n, n}, options), b = at::randn({n, n}, options),
@@ -106,7 +106,7 @@ double small_product_seconds(const model::Recipe& recipe, at::Device device) {
   return median_seconds(product_of(recipe, small_side, device), device, 1, 3);
 }
 
-// With what the recipe says of precision.
+// With the recipe's precision.
 Rate matrix_rate(const model::Recipe& recipe, at::Device device) {
   const model::MatmulPrecisionScope precision(recipe.matmul_precision);
   int64_t n = 8192;

@@ -23,14 +23,14 @@ using model::Recipe;
 
 namespace {
 
-// A field of the recipe with a value that is an operation of our own. The fused LayerNorm and the update are not asked:
-// what they save is traffic, and timed by themselves their numbers stay in the caches.
+// A field of the recipe with a value that is an operation of our own. The fused LayerNorm and the update are not here:
+// they save traffic, but timed by themselves their numbers stay in the caches.
 struct OwnOperation {
   bool (*is_on)(const Recipe&);
   void (*copy)(const Recipe& from, Recipe& to);
   std::vector<std::string> calls;  // step_calls.h
-  // How many times as fast ours must be to be taken. Master weights rest on the fused MLP and loss, and bring more than
-  // these may cost: they are left out only where they are clearly slower.
+  // How many times as fast ours must be to be taken. Master weights need the fused MLP and loss, and gain more than
+  // these may cost. So these two are left out only where they are clearly slower.
   double least_ratio;
 };
 
@@ -58,7 +58,7 @@ const OwnOperation& operation_of(const Recipe& own, const Recipe& without) {
   throw std::invalid_argument("the two recipes do not differ by an operation of the program's own");
 }
 
-// What decides how long one operation takes, without the others.
+// The fields that decide how long any operation takes.
 Recipe shared_part(const Recipe& recipe) {
   return {.device = recipe.device,
           .host_memory = recipe.host_memory,
@@ -111,7 +111,7 @@ ProductTiming described(const std::string& name, const Call& call, const Recipe&
           .k = x.size(-1)};
 }
 
-// How many calls of a step are the product's; the others' times are not added up.
+// How often a step makes the product. Other operations have a single timing, so for them it does not matter.
 int64_t times_of(const ProductTiming& timing, int64_t n_layer) { return timing.product == "head" ? 1 : n_layer; }
 
 }  // namespace

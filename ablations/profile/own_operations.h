@@ -1,6 +1,6 @@
-// Which of the program's own operations are faster on this CPU than PyTorch's. What is one processor's gain is
-// another's loss: with AMX the library's bfloat16 products are ten times as fast as ours. So both are timed at the
-// shapes of a step before a rung takes ours, and what is not faster is left out.
+// Which of the program's own operations are faster on this CPU than PyTorch's. One processor's gain is another's loss:
+// with AMX the library's bfloat16 products are ten times as fast as ours. So both are timed at the shapes of a step
+// before a rung takes ours. What is not faster is left out.
 #pragma once
 
 #include "model/config.h"
@@ -15,8 +15,8 @@
 
 namespace ablations {
 
-// The calls in which two recipes differ by one operation of our own: forward and backward, PyTorch's and ours in turn,
-// each the shortest of three rounds. Nothing is chosen yet.
+// Times the calls in which two recipes differ by one operation of our own, forward and backward. PyTorch's and ours
+// take turns. Each time is the shortest of three rounds. Nothing is chosen yet.
 std::vector<ProductTiming> time_both(const model::Config& config, const model::Recipe& own,
                                      const model::Recipe& without, int64_t B, int64_t T);
 
@@ -28,11 +28,11 @@ class OwnOperations {
   // n_layer: how often a step makes each product but the head's.
   OwnOperations(int64_t n_layer, TimeBoth time) : n_layer_(n_layer), time_(std::move(time)) {}
 
-  // `edited` is `before` with one more optimization. Takes those of our operations out of it that are new, or get other
-  // number types, and are not faster. Returns why; empty: all stay. Steps on a GPU stay as they are.
+  // `edited` is `before` with one more optimization. Takes our operations out of it that are not faster, if they are
+  // new or get other number types. Returns why; empty: all stay. Steps on a GPU stay as they are.
   std::string choose(const model::Recipe& before, model::Recipe& edited);
 
-  // Of all pairs that were asked for, with what was taken.
+  // The timings of all pairs that were asked for, with what was taken.
   [[nodiscard]] const std::vector<ProductTiming>& timings() const { return timings_; }
 
  private:

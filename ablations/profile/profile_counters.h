@@ -23,10 +23,10 @@ struct StepCounters {
   std::vector<std::string> flags = {};        // what disturbed it
 };
 
-// Trains as the options say, with at least the warm-up that a graph needs, and counts one step for each pass that the
-// metrics need (no metrics: the chip's default set); `announce` is told how many, before the first. A step whose recipe
+// Trains as the options say, with at least the warm-up that a graph needs. Then counts one step for each pass that the
+// metrics need (no metrics: the chip's default set). `announce` is told how many before the first. A step whose recipe
 // is a graph is counted as one launch of it. Throws std::invalid_argument for a recipe that is not for a GPU, unknown
-// metrics, and more passes than max_passes; harness::Unfit where counters are not to be had.
+// metrics, and more passes than max_passes. Throws harness::Unfit without counters.
 StepCounters count_step(const RunOptions& options, const std::vector<std::string>& metrics, int64_t max_passes,
                         const std::function<void(const std::string&)>& announce);
 
@@ -38,7 +38,7 @@ CountersDocument counters_document(const RunOptions& options, const StepCounters
 // On a terminal, 80 columns wide where the metrics' names allow it.
 std::string counters_table(const CountersDocument& counters);
 
-// `ladder profile --list-metrics`: a chip's base metrics; or, where metrics were named, these and the passes they need.
+// `ladder profile --list-metrics`: a chip's base metrics. Where metrics were named: these and the passes they need.
 struct MetricsList {
   struct Metric {
     std::string name, unit;

@@ -30,8 +30,8 @@ struct Rates {
 // where the device has no 4 GiB to spare.
 Rates measure_rates();
 
-// The same in some milliseconds and so only about right, of what a CPU's steps take: products as this recipe makes them
-// (FLOP/s), and an update in place (bytes read and written per second).
+// The same for what a CPU's steps take, in some milliseconds and so only about right. Products are made as this recipe
+// makes them (FLOP/s). The update is in place (bytes read and written per second).
 double rough_product_rate(const model::Recipe& recipe);
 double rough_update_rate();
 
@@ -43,7 +43,7 @@ std::string flops_text(double flops_per_s);
 
 files::Json to_json(const Rates& rates);
 
-// At most 80 columns, but for a longer device name.
+// At most 80 columns, unless the device's name is longer.
 std::string rates_text(const Rates& rates);
 
 }  // namespace ablations

@@ -56,7 +56,7 @@ std::vector<Gap> gaps_of(const Trace& trace, const std::vector<const Activity*>&
   return gaps;
 }
 
-// The gaps' parts in this step.
+// The gaps' parts that lie in this step.
 std::vector<Gap> gaps_in(const Step& step, const std::vector<Gap>& gaps) {
   std::vector<Gap> result;
   for (const Gap& gap : gaps) {
@@ -88,8 +88,8 @@ void add(Step& step, const Activity& activity) {
   ++step.kinds[activity.kind];
 }
 
-// A step goes on until the next one's first activity, or until its own last one where that is later: a copy for the
-// next step may run beside it.
+// A step goes on until the next one's first activity, or until its own last one if that is later. A copy for the next
+// step may run beside it.
 std::vector<Step> steps_of(const Trace& trace, const std::vector<const Activity*>& work, const std::vector<Gap>& gaps) {
   std::vector<Step> steps(static_cast<size_t>(trace.steps));
   std::vector<int64_t> last_end(steps.size(), trace.begin_ns);
@@ -125,7 +125,7 @@ const Step& of_median_length(const std::vector<Step>& steps) {
   return *by_length[(by_length.size() - 1) / 2];
 }
 
-// How long the device waited for the host in these gaps: in each until the call that ends it has been made.
+// How long the device waited for the host in these gaps: in each until the call that ends the gap has been made.
 int64_t waiting_ns(const Trace& trace, const std::vector<Gap>& gaps) {
   std::unordered_map<uint64_t, int64_t> call_end;
   for (const Activity& activity : trace.activities) {
@@ -143,7 +143,7 @@ int64_t waiting_ns(const Trace& trace, const std::vector<Gap>& gaps) {
 
 double ms(int64_t ns) { return static_cast<double>(ns) / 1e6; }
 
-// Of a list of sums, the step's, with the least and the most that any of the steps took for the same. `name` says in a
+// Rows from a list of sums: the step's, with the least and the most that any step took for the same. `name` puts into a
 // row what it is of.
 template <class Row>
 std::vector<Row> rows(auto list, const Step& step, const std::vector<Step>& steps, const auto& name) {

@@ -17,7 +17,7 @@ namespace ablations {
 
 namespace {
 
-// getrusage's is that of the program that started this one where that was larger: what a kernel without VmHWM leaves.
+// A kernel without VmHWM leaves getrusage. Its number may be the larger one of the program that started this one.
 int64_t peak_resident_kib() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {

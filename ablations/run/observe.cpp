@@ -45,7 +45,7 @@ int64_t gradient_bytes(const model::GPT2& gpt2) {
 }
 
 // Where a parameter's gradient is, without keeping it there, and a number that tells it from another one. A sum would
-// not: behind LayerNorm that of a bias's gradient is 0 but for rounding.
+// not: behind LayerNorm a bias's gradient adds up to 0, except for rounding.
 struct Gradient {
   c10::weak_intrusive_ptr<c10::StorageImpl> memory;
   double norm;

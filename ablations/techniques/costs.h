@@ -2,7 +2,7 @@
 //
 // FLOPs are the multiplications and additions of matrix products only, 2 M N K each, as torch's FlopCounterMode and MFU
 // count them. Operations without matrix products are limited by memory on all of today's devices. Causal attention
-// counts as half of the T x T square, T^2 / 2 of its entries, as in MFU's 6 L C T; recomputing it in backward does not
+// counts as half of the T x T square, T^2 / 2 of its entries, as in MFU's 6 L C T. Recomputing it in backward does not
 // count.
 //
 // Bytes: each input is read once and each output written once, as if an operation were one kernel with enough
@@ -11,8 +11,8 @@
 //   the autocast type  what linear, attention, gelu and head make, and a fused LayerNorm's output; if the recipe says
 //                      so, the residual stream; of master weights what products and the embedding read
 //   int64              tokens
-// A gradient has the type of what it is the gradient of. Gradients of weights are written once by the first micro-step,
-// read and written by each later one. Internal data of an implementation is not counted (LayerNorm's statistics,
+// A gradient has the type of what it is the gradient of. The first micro-step writes gradients of weights once; each
+// later one reads and writes them. Internal data of an implementation is not counted (LayerNorm's statistics,
 // attention's logsumexp, low-precision copies of weights).
 #pragma once
 

@@ -8,8 +8,8 @@
 
 namespace ablations {
 
-// Of a product of two normal matrices on the recipe's device against the CPU's in float64: 512 x 512 on a CPU, 2048 x
-// 2048 on a GPU. With the recipe's autocast, or without.
+// The error of a product of two normal matrices on the recipe's device, against the CPU's in float64. The matrices are
+// 512 x 512 on a CPU, 2048 x 2048 on a GPU. With the recipe's autocast, or without.
 Fingerprint fingerprint(const model::Recipe& recipe, bool with_autocast);
 
 // By mantissa bits: "float32", "tf32 or float16", "bfloat16", "wrong", from the relative error (Frobenius norms) of a

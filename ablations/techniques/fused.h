@@ -15,8 +15,9 @@ std::string fused_obstacle(const model::Recipe& recipe, const harness::Machine& 
 // Why its products cannot be packed under the recipe's autocast; empty: they can.
 std::string packed_obstacle(const model::Recipe& recipe, const harness::Machine& machine);
 
-// Linear layers of a block that are nodes of their own in autograd's graph: of query, key and value one or three,
-// attention's projection, and the two of the MLP unless that is one operation. The head has no bias and does not count.
+// How many linear layers of a block are nodes of their own in autograd's graph. Query, key and value are one or three.
+// The others are attention's projection, and the MLP's two unless it is one operation. The head has no bias and does
+// not count.
 int64_t linear_layers(const model::Recipe& recipe);
 
 // The type of those nodes.

@@ -15,23 +15,23 @@
 //                loss has one chunk (head_loss_chunk_bytes).
 //
 // They are never all there. The peak is at one of four moments, because between them memory grows or falls evenly,
-// layer by layer. On a GPU the tensors at the peak are what PyTorch counts as allocated, within 3 %: the fake device of
-// the tests counts them (tests/program/test_fake_device.py).
+// layer by layer. On a GPU the tensors at the peak are what PyTorch counts as allocated, within 3 %. The tests' fake
+// device counts them (tests/program/test_fake_device.py).
 //
-// What comes on top is no count. On a CPU it is fitted to runs, so that the total is within 14 % of the peaks in
-// results/evidence (tests/ablations/profile/estimate_test.cpp), also of a model of two layers:
+// What comes on top is no count. On a CPU it is fitted to runs: the total is within 14 % of the peaks in
+// results/evidence. This holds for a model of two layers, too (tests/ablations/profile/estimate_test.cpp):
 //
 //   process      0.4 GiB on a CPU, mostly PyTorch's libraries; 0.48 if the heap keeps what is freed. On a GPU 1 GiB for
 //                the context, kernels and workspaces: a guess, because no GPU has been measured yet.
 //   allocator    What lies between the tensors. On a CPU the heap has no room for all of backward's tensors where
-//                forward's were, nor the other way round: 0.4 of what the smaller pass needs beside the weights. A heap
-//                that keeps what is freed (host_memory keep) has cut up the places of the last step's gradients before
-//                this step makes its own: as many bytes more as products write gradients. Between the matrices that
-//                attention keeps, it leaves gaps of two more in each layer, less what else the layer keeps there. The
-//                place of the fused loss's chunk is cut up, too, or not: half a chunk is counted. Where attention's
-//                matrices are more than all else that forward finds and leaves, such a heap takes up to twice what
-//                is counted here, and more or less from step to step. On a GPU 0.2 GiB, and one more matrix of logits
-//                as the loss takes them: what PyTorch's allocator reserves on the fake device, within 20 %.
+//                forward's were, nor the other way round. This takes 0.4 of what the smaller pass needs beside the
+//                weights. A heap that keeps what is freed (host_memory keep) takes more. It has cut up the places of
+//                the last step's gradients before this step makes its own: as many bytes as products write gradients.
+//                Between the matrices that attention keeps, it leaves gaps of two more in each layer, less what else
+//                the layer keeps there. It may cut up the place of the fused loss's chunk: half a chunk is counted.
+//                Attention's matrices may be more than all else that forward finds and leaves. Then it takes up to
+//                twice what is counted here, more or less from step to step. On a GPU 0.2 GiB, and one more matrix of
+//                logits as the loss takes them. PyTorch's allocator reserves as much on the fake device, within 20 %.
 #pragma once
 
 #include "model/config.h"
@@ -43,8 +43,8 @@
 
 namespace model {
 
-// When a step may hold most: in the loss, forward and backward; before the backward pass of the last layer, and after
-// that of the embedding; in the optimizer.
+// When a step may hold most. `loss`: in the loss, forward and backward. `backward_begin`: before the last layer's
+// backward pass. `backward_end`: after the embedding's. `update`: in the optimizer.
 enum class Moment { loss, backward_begin, backward_end, update };
 constexpr auto names_of(Moment) {
   return std::to_array<std::string_view>({"loss", "backward_begin", "backward_end", "update"});
@@ -89,10 +89,10 @@ void visit_parts(Parts& parts, Visitor&& visit) {
   visit("process", parts.process, "PyTorch and its libraries, a GPU's context");
 }
 
-// Of a step with `accumulation` micro-steps of B sequences of T tokens. More than two micro-steps take what two take.
+// For `accumulation` micro-steps of B sequences of T tokens. More than two micro-steps take what two take.
 StepMemory step_memory(const Config& config, const Recipe& recipe, int64_t B, int64_t T, int64_t accumulation = 1);
 
-// The largest B, at most 65536, whose step takes no more than so many bytes; 0 where not even one sequence does.
+// The largest B, at most 65536, whose step takes no more than `bytes`; 0 where not even one sequence does.
 int64_t largest_batch(const Config& config, const Recipe& recipe, int64_t T, int64_t accumulation, double bytes);
 
 }  // namespace model

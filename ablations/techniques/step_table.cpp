@@ -78,7 +78,7 @@ StepTable reference_table(const StepSizes& s) {
   const double logits = s.BT * s.rows, four = 4 * BTC * s.low;
   return {.rows = {
               // Reads tokens, a row of wte for each and T rows of wpe. Backward adds to the gradient of wte, which is
-              // the head's, row by row, and writes that of wpe whole.
+              // the head's, row by row. It writes the whole gradient of wpe.
               {.op = "embed",
                .part = "embed",
                .forward_bytes = i64 * s.BT + s.held * gathered + f32 * s.T * C + s.stream * BTC,
@@ -86,9 +86,9 @@ StepTable reference_table(const StepSizes& s) {
                .gradients = s.positions * C},
               layer_norm("ln_1", L),
               product("qkv", "c_attn", L, C, 3 * C, s.normed, /*bias=*/3 * C),
-              // Backward: dv, dp, dq, dk (Dao et al. 2022, FlashAttention, algorithm 4, without the second q k^T); it
-              // reads q, k, v, o and do, writes dq, dk and dv. Keeps q, k, v and its softmax. CUDA's autocast computes
-              // that in float32 and makes a copy for the product; the CPU's stays in the low type.
+              // Backward makes dv, dp, dq, dk (Dao et al. 2022, FlashAttention, algorithm 4, without the second q k^T).
+              // It reads q, k, v, o and do, writes dq, dk and dv. Keeps q, k, v and its softmax. CUDA's autocast
+              // computes the softmax in float32 and makes a copy for the product; the CPU's stays in the low type.
               {.op = "attention",
                .part = "attention",
                .times = L,
@@ -109,9 +109,9 @@ StepTable reference_table(const StepSizes& s) {
                .kept = four,
                .working = 2 * four},  // the gradients of its argument and its result
               linear("mlp_proj", 4 * C, C, s.low),
-              // Reads x and what is added, writes the sum. Backward adds the gradient that comes by the other way,
-              // through LayerNorm, to the one that comes along the stream: reads two, writes one, and hands the second
-              // on to what was added, converted if that has another type.
+              // Reads x and what is added, writes the sum. Backward reads the gradient along the stream and the one
+              // through LayerNorm, and writes their sum. It hands that on to what was added, converted if it has
+              // another type.
               {.op = "residual",
                .part = "residual",
                .times = 2 * L,
@@ -119,9 +119,9 @@ StepTable reference_table(const StepSizes& s) {
                .backward_bytes = BTC * (3 * s.stream + (s.low == s.stream ? 0 : s.low))},
               layer_norm("ln_f", 1),
               product("head", "head", 1, C, s.rows, s.normed, /*bias=*/0),
-              // Reads logits and targets, writes the loss; backward reads them again and writes dlogits. ATen's loss
-              // keeps log-probabilities, under CUDA's autocast in both types. Beside them: zeros with one entry in
-              // each row, and the gradient through softmax, which CUDA's autocast makes when the converted
+              // Reads logits and targets, writes the loss. Backward reads them again and writes dlogits. ATen's loss
+              // keeps log-probabilities, under CUDA's autocast in both types. It also makes zeros with one entry in
+              // each row, and the gradient through softmax. CUDA's autocast makes that one when the converted
               // log-probabilities are gone.
               {.op = "cross_entropy",
                .part = "cross_entropy",

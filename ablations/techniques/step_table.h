@@ -16,8 +16,8 @@ constexpr double f32 = 4, i64 = 8;  // bytes of a number
 // FLOPs of a matrix product (M, K) x (K, N): M N K multiplications and as many additions.
 constexpr double product_flops(double M, double N, double K) { return 2 * M * N * K; }
 
-// FLOPs of causal attention's forward pass: q k^T, (T, HS) x (HS, T), and p v, (T, T) x (T, HS), for each of B
-// sequences and C / HS heads, half of each.
+// FLOPs of causal attention's forward pass, for each of B sequences and C / HS heads. It is half of q k^T, (T, HS) x
+// (HS, T), and half of p v, (T, T) x (T, HS).
 constexpr double attention_flops(double B, double T, double C) { return product_flops(B * T, T, C); }
 
 // FLOPs of the backward pass of a product or of attention: two products for each, one for each operand's gradient.
@@ -59,7 +59,7 @@ struct StepTable {
 
   // The row of a part. Throws std::out_of_range if there is none.
   Row& at(const std::string& part);
-  // Puts one row in the place of these parts, which follow each other.
+  // Puts one row in the place of these parts, which must be neighbours.
   void fuse(const std::vector<std::string>& parts, Row row);
 };
 

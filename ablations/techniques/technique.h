@@ -1,6 +1,7 @@
-// A technique is one field of the recipe with everything about it: which optimizations edit it, what can prevent them,
-// its proof, how far losses may differ under it, and its text. A run observes the field as observers.h says. To add
-// one: the field in model/recipe.h, its effect in model/, its folder here, its name in techniques.cpp, a test.
+// A technique is one field of the recipe with everything about it. It knows the optimizations that edit it, what can
+// prevent them, its proof, how far losses may differ under it, and its text. A run observes the field as observers.h
+// says. To add one: the field in model/recipe.h, its effect in model/, its folder here, its name in techniques.cpp, a
+// test.
 #pragma once
 
 #include "ablations/techniques/step_table.h"
@@ -26,14 +27,14 @@ struct Optimization {
   std::vector<std::string> needs = {};     // optimizations that must come before
   std::vector<std::string> excludes = {};  // optimizations that must not have come before
   std::function<void(model::Recipe&, const harness::Machine&)> edit;
-  // Why it is of no use on this machine on top of this recipe, although the resulting recipe may be possible; nullptr:
-  // it is useful everywhere.
+  // Why it is of no use on this machine on top of this recipe, although the resulting recipe may be possible. Null: it
+  // is useful everywhere.
   std::function<std::string(const model::Recipe&, const harness::Machine&)> pointless = nullptr;
   // The title of a rung after its proof, if that depends on the machine. nullptr, or empty: `title`.
   std::function<std::string(const Observations&)> title_seen = nullptr;
   Text text = {};
   std::vector<Claim> claims = {};
-  // The operations that it replaces (step_calls.h), and what its own are called: "mlp" and "fused" make mlp_fused among
+  // The operations that it replaces (step_calls.h), and what its own are called. "mlp" and "fused" make mlp_fused among
   // the micro benchmarks.
   std::vector<std::string> replaces = {};
   std::string by = {};

@@ -26,8 +26,8 @@ const std::vector<Claim>& contradicted_claims();
 // nullptr for an unknown name.
 const Optimization* find_optimization(const std::string& name);
 
-// Whether a typed text means the optimization of that name and title: ignoring case, with or without the "+ " of
-// tables, and also by the title that a proof gave it ("oneDNN float32 products" for "oneDNN products").
+// Whether a typed text means the optimization of that name and title. It may ignore case and have or lack the "+ " of
+// tables. It may be the title that a proof gave it ("oneDNN float32 products" for "oneDNN products").
 bool matches_name(const std::string& typed, const std::string& name, const std::string& title);
 
 // The title of a rung after its proof (Optimization::title_seen). `observations`: of one of its runs.
@@ -40,18 +40,18 @@ std::string recipe_obstacle(const model::Recipe& recipe, const harness::Machine&
 // Why batches cannot be made so of the data, a text or a token file; empty: they can.
 std::string batches_obstacle(model::Batches batches, const std::filesystem::path& data);
 
-// How far the losses of two correct programs may differ, in nats: it follows from the coarser of the number types that
-// the two recipes compute in, and from nothing else, such as earlier rungs of a ladder.
+// How far the losses of two correct programs may differ, in nats. It follows only from the coarser of the number types
+// that the two recipes compute in. Earlier rungs of a ladder do not count.
 double tolerance_between(const model::Recipe& recipe, const model::Recipe& reference);
 
-// By how much a correct program's first loss is above the reference's, in nats: the logarithm of how many times as many
-// columns its softmax has. The vocabulary's padding rows are columns, except where the fused loss leaves them out; a
-// peer has no such loss.
+// By how much a correct program's first loss is above the reference's, in nats. It is the logarithm of how many times
+// as many columns its softmax has. Padding rows of the vocabulary are columns, except where the fused loss leaves them
+// out. A peer has no such loss.
 double known_offset(const model::Recipe& recipe, const model::Recipe& reference, bool of_peer = false);
 
 // A proof of each field of the recipe that has a meaning on its device, also for plain values. Only observations of the
-// run count: the error of a product, the node of attention in the autograd graph, the operations and library calls, the
-// number of page faults. A flag that was set proves nothing.
+// run count: the error of a product, attention's node in the autograd graph, operations, library calls, page faults. A
+// flag that was set proves nothing.
 std::vector<Proof> prove(const model::Recipe& recipe, const RunFacts& facts);
 
 }  // namespace ablations

@@ -8,8 +8,8 @@
 
 namespace ablations {
 
-// For docs/techniques.md and the report's sections of rungs. Paragraphs with a blank line between them, in which `...`
-// is code and nothing else is markup; lines that begin with four spaces are a block of figures or code.
+// For docs/techniques.md and the report's sections of rungs. Paragraphs have a blank line between them. In them `...`
+// is code and nothing else is markup. Lines that begin with four spaces are a block of figures or code.
 struct Text {
   std::string mechanism;   // what moves and what is computed, with one small example
   std::string faster;      // why that is faster; empty: it is not meant to be
@@ -17,7 +17,7 @@ struct Text {
   std::string no_help;     // when it does not help
   std::string pytorch;     // the lines of PyTorch that a reader knows it by
   std::string proven;      // how a run shows that it was on
-  std::string alone = {};  // the commands that try it by itself; empty: made from its name (report/techniques_page.h)
+  std::string alone = {};  // the commands that try it by itself; empty: made from its name (plots/techniques_page.h)
 };
 
 // Who says so, on what machine.
@@ -26,7 +26,7 @@ struct ClaimSource {
   std::string url = {};  // empty: it can be looked up nowhere, as an author's notes
 };
 
-// A figure that somebody has published. report/claims.h compares it with the records.
+// A figure that somebody has published. plots/claims.h compares it with the records.
 struct Claim {
   // Times: of a rung's step against the rung below's, of a step, of its batch, of the last rung's step against the
   // first's, of compiling. Two sorts of memory. Kernels that a step launches.

@@ -1,9 +1,9 @@
 // Whether a learning rate of a sweep is too low, good or too high, and why, from the losses alone.
 //
-// Of each training the last quarter of its steps, four at least, is its end. The best rate is the one whose losses
-// there have the lowest mean, by `rate_margin` at least below its first loss, which is the loss without training. All
-// trainings begin with the same weights and see the same batches, so a hard batch is hard for all, and the best rate's
-// losses show how far batches differ. Of another rate the first rule that holds:
+// Of each training the last quarter of its steps, at least four, is its end. The best rate is the one whose end has the
+// lowest mean loss. It must be at least `rate_margin` below its first loss, which is the loss without training. All
+// trainings begin with the same weights and see the same batches. So a hard batch is hard for all, and the best rate's
+// losses show how far batches differ. For another rate the first rule that holds counts:
 //
 //   diverged       too high   a loss or a norm of gradients is not finite; or the rate is above the best one,
 //                             and its end is above its first loss by more than `rate_margin`
@@ -15,8 +15,8 @@
 //                             `rate_margin`: it is where the best one was before
 //   falls slowly   too low    below the best one
 //
-// Where no rate's end is so far below its first loss, none is the best. A rate has then diverged as above, falls behind
-// if a lower rate has diverged, and else falls slowly.
+// If no rate's end is so far below its first loss, none is the best. A rate has then diverged as above, falls behind if
+// a lower rate has diverged, or else falls slowly.
 #pragma once
 
 #include "results/lr_sweep.h"
@@ -34,11 +34,11 @@ constexpr int64_t least_sweep_steps = 8;  // of which the end is four: fewer do 
 // How many of a training's steps are its end.
 int64_t end_steps_of(int64_t steps);
 
-// `losses` not empty: of the last `count` of them. None where one is not finite, or too large to be counted with.
+// Of the last `count` of `losses` (not empty). None where one is not finite, or too large to be counted with.
 std::optional<LossesAtTheEnd> losses_at_the_end(const std::vector<std::optional<double>>& losses, int64_t count);
 
-// The sweep with all that follows from its rates' losses, but for the words: end_steps, margin and best, and of each
-// rate end, verdict and reason. The rates go from low to high.
+// The sweep with all that follows from its rates' losses, except the words. They are end_steps, margin and best, and of
+// each rate end, verdict and reason. The rates go from low to high.
 LearningRateSweep with_verdicts(LearningRateSweep sweep);
 
 }  // namespace ablations

@@ -1,5 +1,5 @@
-// The loop of a training: steps, and between them what is looked at, written down and saved. It knows no folder: what
-// is done with a step's figures and with a checkpoint is its caller's.
+// The loop of a training: steps, and between them what is looked at, written down and saved. It knows no folder. The
+// caller does what is to be done with a step's figures and with a checkpoint.
 #pragma once
 
 #include "model/data.h"
@@ -30,12 +30,12 @@ model::TrainerOptions trainer_options(const TrainingSettings& settings, int64_t 
                                       const model::Ranks& ranks = {});
 
 struct TrainingHooks {
-  // How often the losses are read, in steps: on a GPU that waits for the device. They are also read before a validation
+  // How often the losses are read, in steps. On a GPU that waits for the device. They are also read before a validation
   // and a checkpoint.
   int64_t log_every = 1;
   // Every step, in order.
   std::function<void(const TrainingStep&, double seconds_left)> on_step = [](const TrainingStep&, double) {};
-  // A checkpoint is due, of the step that on_step was just called with. Null: there are none.
+  // Saves a checkpoint of the step that on_step was just called with. Null: there are none.
   std::function<void(const TrainingStep&)> save = nullptr;
   // What the model writes now. Called where training.samples says so.
   std::function<std::string()> sample = nullptr;
@@ -51,14 +51,14 @@ struct TrainingEnd {
   std::string what = {};  // is not finite: "the loss of step 12"
 };
 
-// From where the trainer is to the last of the training's steps, an interrupt, or a loss, a norm of gradients or a
-// weight that is not finite, of which nothing is saved. Passes on what the hooks throw. All ranks call it alike: with a
-// `save` that is null on all or on none. Throws model::LostRank.
+// Trains from where the trainer is to the last of the training's steps. An interrupt ends it early. So does a loss, a
+// norm of gradients or a weight that is not finite; nothing of it is saved. Passes on what the hooks throw. All ranks
+// call it alike: with a `save` that is null on all or on none. Throws model::LostRank.
 TrainingEnd carry_on(model::Trainer& trainer, const Training& training, const TrainingData& data,
                      const TrainingHooks& hooks);
 
-// Before a training resumes: adds to its last step, and to the checkpoint if it is one of the training's own, what an
-// interrupt has left out. Returns what is not finite. All ranks call it alike; a `step` that nobody logs needs no
+// Called before a training resumes. Adds to its last step what an interrupt has left out, and to the checkpoint if one
+// was due at that step. Returns what is not finite. All ranks call it alike. A `step` that nobody logs needs no
 // hooks.sample.
 std::string complete_last_step(model::Trainer& trainer, const Training& training, const TrainingData& data,
                                const TrainingHooks& hooks, Checkpoint& checkpoint, TrainingStep& step);

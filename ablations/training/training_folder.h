@@ -1,6 +1,6 @@
 // The files of a training's folder:
 //
-//   FOLDER/training.json    what is trained, on what and how (documents/training.h); never changed
+//   FOLDER/training.json    what is trained, on what and how (results/training.h); never changed
 //   FOLDER/log.jsonl        a line for each step (training_log.h)
 //   FOLDER/metrics.csv      the same as a table
 //   FOLDER/checkpoints/step-00000100/

@@ -1,4 +1,4 @@
-// A training's log: log.jsonl has a JSON object for each step (documents/training.h), metrics.csv has its figures as a
+// A training's log. In log.jsonl each step is a JSON object (results/training.h). In metrics.csv its figures are a
 // table (RFC 4180; an empty cell: no value). Both grow while the training runs.
 #pragma once
 

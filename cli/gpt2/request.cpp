@@ -301,7 +301,7 @@ struct FlagNames {
   const char *recipe, *rung;  // in messages
 };
 
-// The recipe and the size of a step; rungs are those of the machine.
+// The recipe and the size of a step. Rungs are as this machine has them.
 RunOptions step_options(const StepFlags& run, const harness::Machine& machine, const FlagNames& names, OwnAre own) {
   const WorkloadFlags& flags = run.workload;
   RunOptions options;

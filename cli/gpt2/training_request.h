@@ -20,7 +20,7 @@ struct PreparedTraining {
   TrainingData data;
   std::vector<std::string> notes = {};  // what of the files is not followed; a note may be empty
 
-  // The token of the text at which the batches after so many steps begin.
+  // The text's token at which the batches begin after `steps` steps.
   [[nodiscard]] int64_t position_after(int64_t steps) const;
 };
 

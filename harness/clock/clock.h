@@ -23,19 +23,20 @@ struct Timing {
   std::optional<double> device_ms;   // the device's clock over them, the sum of their times; none on a CPU
 };
 
-// A window of so many steps may take up to so many times as many, to last as long as is asked.
+// A window may take up to this many times its timed steps, to last as long as asked.
 inline constexpr int64_t most_times_longer = 8;
 
-// On a GPU the window lasts at least least_window_ms if that takes no more than most_times_longer times as many steps
-// as timed_steps, judged by the shortest of the last warm-up steps; 0: just timed_steps.
-// on_step is called after each step was done (CPU) or enqueued (GPU), with the number of steps so far. on_begin and
-// on_end are called just before and just after the timed window, when nothing is enqueued.
+// Takes the warm-up steps, then the timed steps. On a GPU more steps are timed if the window would be shorter than
+// least_window_ms (steps_to_last()). Exactly timed_steps for a least_window_ms of 0.
+// `on_step` is called after each step is done (CPU) or enqueued (GPU), with the number of steps so far. `on_begin` and
+// `on_end` are called just before and just after the timed window, when nothing is enqueued.
 Timing measure(
     Workload& workload, int64_t warmup_steps, int64_t timed_steps,
     const std::function<void(int64_t)>& on_step = [](int64_t) {}, const std::function<void()>& on_begin = [] {},
     const std::function<void()>& on_end = [] {}, double least_window_ms = 0);
 
-// The steps of a window that lasts least_ms where the steps of the warm-up took warmup_ms.
+// How many steps a window needs to last least_ms, by the shortest step in the second half of warmup_ms. The result lies
+// between timed_steps and most_times_longer times that.
 int64_t steps_to_last(double least_ms, std::span<const double> warmup_ms, int64_t timed_steps);
 
 }  // namespace harness

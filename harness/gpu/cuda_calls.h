@@ -1,5 +1,5 @@
-// Which calls a piece of work makes to CUDA, by name, from CUPTI's callbacks: kernel launches, graph launches, and all
-// calls that make the host wait. Not for a timed step: CUPTI slows a process down, and it stays slower afterwards.
+// Counts a piece of work's calls to CUDA by name, from CUPTI's callbacks: kernel launches, graph launches, waits of the
+// host and all others. Do not count a timed step: CUPTI slows a process down, and it stays slower afterwards.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@
 namespace harness {
 
 struct CudaCalls {
-  // "cudaLaunchKernel": 1412. Calls to the run-time library, and those to the driver that were not made by it.
+  // "cudaLaunchKernel": 1412. Calls to the run-time library, and calls to the driver that this library did not make.
   std::map<std::string, int64_t> calls;
   // Why nothing was counted (no driver, another tool holds CUPTI's only place); empty when it was.
   std::string unavailable;
 
-  // Those of `calls` that launch kernels, that launch graphs, and that return only when the device has done something:
-  // synchronizations, and copying and freeing that is not asynchronous.
+  // Those of `calls` that launch kernels, that launch graphs, and that make the host wait for the device. Waits are
+  // synchronizations, and copies and frees that are not asynchronous.
   [[nodiscard]] std::map<std::string, int64_t> kernel_launches() const;
   [[nodiscard]] std::map<std::string, int64_t> graph_launches() const;
   [[nodiscard]] std::map<std::string, int64_t> host_waits() const;
@@ -24,8 +24,8 @@ struct CudaCalls {
 
 int64_t sum(const std::map<std::string, int64_t>& calls);
 
-// Runs `work` and counts the calls of all threads meanwhile. Without CUPTI the work runs uncounted. One at a time in a
-// process.
+// Runs `work` and counts the calls of all threads meanwhile. Without CUPTI the work runs uncounted. A process must not
+// run two at the same time.
 CudaCalls cuda_calls(const std::function<void()>& work);
 
 }  // namespace harness

@@ -38,9 +38,9 @@ class CuptiSubscriber {
   CUpti_SubscriberHandle handle_{};
 };
 
-// Which other tool is in a process, judged by its /proc/self/maps, the process that traces it (0: none) and its
-// CUDA_INJECTION64_PATH (may be empty): "Nsight Systems is attached to this process". If that does not show which tool
-// it is, names all candidates.
+// Which other tool is in a process: "Nsight Systems is attached to this process". It is judged by three facts: its
+// /proc/self/maps, the process that traces it (0: none) and its CUDA_INJECTION64_PATH (may be empty). If they do not
+// show which tool it is, names all candidates.
 std::string attached_tool(std::string_view maps, int64_t tracer, std::string_view injection_path);
 
 }  // namespace harness

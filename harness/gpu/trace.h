@@ -1,4 +1,4 @@
-// Records what ran when: every operation on a CPU; every kernel, copy, set and call on a GPU, graph nodes included.
+// Records what ran when. On a CPU: every operation. On a GPU: every kernel, copy, set and call, graph nodes included.
 // Trace in a separate process: tracing slows a process down, and it stays slower afterwards.
 #pragma once
 
@@ -33,13 +33,13 @@ struct Trace {
   int64_t begin_ns = 0, end_ns = 0;  // of the steps, host clock of the trace
 };
 
-// Runs `step` so many times and records the operations it dispatches, on all threads, outermost ones only.
+// Runs `step` `steps` times and records the operations that it dispatches, on all threads, outermost ones only.
 Trace trace_operations(const Labels& labels, int64_t steps, const std::function<void()>& step);
 
-// Runs `prepare`, waits for the device, runs `step` so many times, waits again, and records what the GPU does for the
-// steps: what is captured in `prepare` is known by its labels when a step replays it. Once in a process (CUPTI 13.0
-// mixes up the graph launches of a second session): a second call throws std::logic_error. Throws Unfit (unfit.h) where
-// CUPTI is refused, std::runtime_error where it lost records or times.
+// Runs `prepare` and waits for the device. Then runs `step` `steps` times, waits again, and records what the GPU does
+// for the steps. What `prepare` captured keeps its labels when a step replays it. A process can do this once: CUPTI
+// 13.0 mixes up the graph launches of a second session. A second call throws std::logic_error. Throws Unfit (unfit.h)
+// where CUPTI is refused, std::runtime_error where it lost records or times.
 Trace trace_device(const Labels& labels, const std::function<void()>& prepare, int64_t steps,
                    const std::function<void()>& step);
 

@@ -1,5 +1,5 @@
-// What the control groups of this process grant it, such as a container's, a pod's or a batch job's: the process's own
-// group and those above it, of cgroup v2 and v1.
+// What the control groups of this process grant it (a container's, a pod's or a batch job's). They are the process's
+// own group and those above it, of cgroup v2 and v1.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,13 @@
 
 namespace harness {
 
-// How many processors: the smallest of cpu.max (v2) or cpu.cfs_quota_us (v1), over its period. None without a limit.
-// With more threads than that, the kernel stops them again and again in the middle of their work. `root`: where /proc
-// and /sys are.
+// The number of processors: the smallest quota over its period (v2: cpu.max, v1: cpu.cfs_quota_us). None without a
+// limit. The kernel stops more threads than that again and again in the middle of their work. `root`: where /proc and
+// /sys are.
 std::optional<double> cpu_limit(const std::filesystem::path& root = "/");
 
-// How many bytes of memory: the least of each group's limit (memory.max, memory.limit_in_bytes) minus what the group
-// uses already, of which the kernel would drop cached files first. None without a limit.
+// The least bytes of memory that a group has left: its limit (memory.max, memory.limit_in_bytes) less what it uses.
+// Inactive cached files do not count as used: the kernel would drop them first. None without a limit.
 std::optional<int64_t> memory_left(const std::filesystem::path& root = "/");
 
 }  // namespace harness

@@ -1,5 +1,5 @@
 // The machine and the software that a number was measured on, and what about them disturbs measurements. What PyTorch
-// and CUDA tell (libraries.cpp) only a program knows that has their libraries.
+// and CUDA tell is in libraries.cpp. Only a program with their libraries has it.
 #pragma once
 
 #include <array>
@@ -33,8 +33,8 @@ struct Machine {
   std::string no_gpu_reason;  // in words, when there is no usable CUDA device
 };
 
-// Each looks once and remembers. this_machine() is libraries.cpp's: without a driver its CUDA part says so; it does not
-// throw.
+// Each looks once and remembers. this_machine() is in libraries.cpp. It does not throw: without a driver its
+// no_gpu_reason says so.
 const Cpu& this_cpu();
 const Machine& this_machine();
 
@@ -49,13 +49,13 @@ struct Software {
   std::string kernel;                         // of the operating system
 };
 
-// Without what PyTorch and CUDA tell, and with it (libraries.cpp).
+// own_software() leaves out what PyTorch and CUDA tell. software() has it, too (libraries.cpp).
 Software own_software();
 Software software();
 
-// The program that trains has the name of `ladder`, which has no PyTorch, with this at its end. It lies beside it.
+// `ladder` has no PyTorch. Beside it lies the program that trains, whose name has this at its end.
 inline constexpr std::string_view trainer_suffix = "-gpt2";
-// Of a program's file.
+// The file of the program that trains, from the file of `ladder`.
 std::filesystem::path trainer_of(const std::filesystem::path& program);
 
 // What may change while a program runs.
@@ -66,10 +66,10 @@ struct Conditions {
 
 Conditions conditions();
 
-// Variables that this process was started with, by name, through which libraries choose kernels, bind threads or
-// allocate memory: all that ATen, MKL, oneDNN, OpenMP, cuBLAS, cuDNN and the C library read, and the file names of
-// preloaded libraries. Excepted are those for logging, and OMP_NUM_THREADS, because the number of threads is set by
-// `threads`. Children inherit them.
+// Environment variables that this process was started with, by name, through which libraries choose kernels, bind
+// threads or allocate memory. They are all that ATen, MKL, oneDNN, OpenMP, cuBLAS, cuDNN and the C library read. Of
+// preloaded libraries it gives the file names. It leaves out variables for logging. It also leaves out OMP_NUM_THREADS,
+// because `threads` sets the number of threads. Children inherit all of them.
 std::map<std::string, std::string> kernel_switches();
 
 // The commit this program was built from, "0123456789ab" or "unknown", and whether there were changes on top of it.
@@ -81,12 +81,12 @@ bool other_work_runs();
 // One line for each thing that disturbs measurements now: load, frequency governor, memory short.
 std::vector<std::string> disturbances();
 
-// The three below are libraries.cpp's. The threads of this process's operations.
+// The next three are in libraries.cpp. How many threads this process's operations use.
 int operation_threads();
-// Of the current CUDA device; throws std::runtime_error where CUDA does not tell.
+// The current CUDA device's. Throws std::runtime_error where CUDA does not tell.
 std::string current_bus_id();
-// The device's name for its lock (harness/process/locks.h): "cpu", or "gpu-0000:3b:00.0", the current CUDA device by
-// its place on the bus, because the numbers of devices depend on CUDA_VISIBLE_DEVICES.
+// The device's name for its lock (harness/process/locks.h): "cpu", or "gpu-0000:3b:00.0" for the current CUDA device. A
+// GPU is named by its place on the bus, because device numbers depend on CUDA_VISIBLE_DEVICES.
 std::string lock_name(bool on_cuda);
 
 }  // namespace harness

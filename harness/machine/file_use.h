@@ -1,5 +1,4 @@
-// How a process uses a file, as the kernel tells it: what it read, what of the file lies in the page cache, and where
-// the file is mapped.
+// How a process uses a file, as the kernel tells it: what it read, what the page cache holds, where the file is mapped.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +8,8 @@
 
 namespace harness {
 
-// Read by calls such as read and pread, of any file, pipe or device; a mapped file is read without calls. What a disk
-// had to give is counted for both.
+// What calls such as read and pread read from any file, pipe or device. A mapped file is read without calls.
+// storage_bytes is what a disk had to give for both.
 struct Reads {
   int64_t bytes = 0, calls = 0;
   int64_t storage_bytes = 0;  // from a disk
@@ -29,8 +28,8 @@ class ReadCount {
   int64_t own_bytes_ = 0;  // that counting read, in one call, after `so_far_`
 };
 
-// How many bytes of the file lie in the page cache, in whole pages. None where the kernel does not say it: it tells
-// only those who may write the file (mincore).
+// How many bytes of the file the page cache holds, in whole pages. None where the kernel does not say. It tells only
+// those who may write the file (mincore).
 std::optional<int64_t> cached_bytes(const std::filesystem::path& file);
 
 // Asks the kernel to take the file out of the page cache. It keeps what is mapped and touched, and some file systems

@@ -1,7 +1,7 @@
-// What a GPU does while steps are timed: a thread asks NVML for clocks, power, temperature and throttling some twelve
-// times a second, beside the energy of the whole window and who else computes there. It makes no CUDA call, so it may
-// run while a graph is captured. It also judges: a run on a GPU that was throttled or shared is flagged, and the flag
-// stays with the number wherever it is shown.
+// What a GPU does while steps are timed. A thread asks NVML for clocks, power, temperature and throttling 12.5 times a
+// second. The watch also has the energy of the whole window and who else computes there. The thread makes no CUDA call,
+// so it may run while a graph is captured. A run on a GPU that was throttled or shared is flagged, and the flag stays
+// with the number wherever it is shown.
 #pragma once
 
 #include "harness/machine/nvml.h"
@@ -24,14 +24,14 @@ struct GpuWatch {
   double seconds = 0;                 // of the window
 };
 
-// What the samples say of one name (GpuSample): the values that there are, and the last note.
+// What the samples have under one name (GpuSample): all values, and the last note.
 struct Series {
   std::vector<double> values;
   std::string note;
 };
 Series series(const GpuWatch& watch, const std::string& name);
 
-// Why clocks were not higher, by NVML's names, idle left out: each with its share of the samples that say.
+// Why clocks were not higher, by NVML's names, without idle. Each has its share of the samples that give reasons.
 std::vector<std::pair<std::string, double>> throttle_shares(const GpuWatch& watch);
 
 // "throttled: ..." and "shared: ..."; empty for an undisturbed run. Heat and hardware slowdowns count. The power limit
@@ -48,7 +48,7 @@ inline constexpr std::chrono::milliseconds sample_period{80};  // 12.5 Hz
 
 class Monitor {
  public:
-  // Loads and starts NVML, which takes a while: before the first step. bus_id, library: as for NvmlDevice.
+  // Loads and starts NVML. It takes a while, so do it before the first step. bus_id, library: as for NvmlDevice.
   explicit Monitor(const std::string& bus_id, const std::string& library = "libnvidia-ml.so.1");
 
   void begin(pid_t measured = ::getpid());  // the timed window of that process begins now

@@ -1,6 +1,6 @@
-// One GPU as NVIDIA's management library (NVML) sees it. The library comes with the driver and its header with neither
-// CUDA nor torch, so it is loaded at run time, and its prototypes are in nvml.cpp. Nothing here throws: each driver,
-// chip and container lacks something else, so a reading holds its value, or the reason why it has none.
+// One GPU as NVIDIA's management library (NVML) sees it. The driver brings the library; neither CUDA nor torch brings
+// its header. So it is loaded at run time, and its prototypes are in nvml.cpp. Nothing here throws. Each driver, chip
+// and container lacks something else, so a reading holds its value, or the reason why it has none.
 #pragma once
 
 #include <sys/types.h>

@@ -1,7 +1,7 @@
-// How long a process's threads ran and how long they had to wait for a processor, as the kernel's scheduler counts
-// it. This is the surest sign of other work on the machine. Other work beside a virtual machine shows in the time that
-// its hypervisor stole. Where there are more threads than cores, threads also wait for each other, so waiting counts
-// only as far as the process did not use the cores itself.
+// How long a process's threads ran and how long they waited for a processor, as the kernel's scheduler counts it. This
+// is the surest sign of other work on the machine. Work beside a virtual machine shows in the time that its hypervisor
+// stole. If there are more threads than cores, threads also wait for each other. So waiting counts only as far as the
+// process did not use the cores itself.
 #pragma once
 
 #include <unistd.h>
@@ -17,13 +17,13 @@ struct ProcessorTime {
   double machine_ran_s = 0, machine_stolen_s = 0;  // of all processors and programs; by a hypervisor: /proc/stat
 };
 
-// Of all threads of a process that live now, since they began. None where the kernel does not count it
-// (/proc/PID/task/*/schedstat), or there is no such process.
+// Of all threads of a process that live now, since they began. None where there is no such process, or where the kernel
+// does not count it (/proc/PID/task/*/schedstat).
 std::optional<ProcessorTime> processor_time(pid_t process = ::getpid());
 
-// The share of a window, between 0 and 1, that `threads` threads, busy at the same time, lost to other work on `cores`
-// cores: (min(waited, window * cores - ran) + stolen) / (window * min(threads, cores)). Threads that sleep neither run
-// nor wait. Of what was stolen from the machine the process bears its share of what ran there.
+// The share of a window, between 0 and 1, that `threads` busy threads lost to other work on `cores` cores: (min(waited,
+// window * cores - ran) + stolen) / (window * min(threads, cores)). Threads that sleep neither run nor wait. Of the
+// time stolen from the machine the process bears its share of what ran there.
 double share_lost(const ProcessorTime& begin, const ProcessorTime& end, double window_s, int threads, int cores);
 
 // The share of the machine's processors that all programs use within the next seconds, between 0 and 1.
@@ -32,8 +32,8 @@ double share_in_use(double window_s);
 // "shared: the processor was busy with something else for 23 % of the time"; empty up to 10 %.
 std::string flag(double share_lost);
 
-// "paused: a step took 10 s among steps of 0.02 s"; empty where none took ten times the median and half a second more,
-// as one does in which the process, its container or the machine was suspended.
+// "paused: a step took 10 s among steps of 0.02 s". Empty unless a step took ten times the median, and half a second
+// more. Such a step means that the process, its container or the machine was suspended.
 std::string flag_of_pause(std::span<const double> step_ms);
 
 }  // namespace harness

@@ -58,8 +58,8 @@ thread_local int current_label = 0;
 thread_local bool in_backward = false;
 thread_local int node_ranges = 0;  // NVTX ranges of backward nodes that are open on this thread
 
-// The engine's evaluation of one node: the node itself, then what it does to the gradients that came out of it (sums
-// over expanded dimensions, additions to other gradients), which belongs to the node, too.
+// The engine's evaluation of one node. After the node the engine sums its gradients over expanded dimensions and adds
+// them to others. This work belongs to the node, too.
 struct EvaluationContext : at::ObserverContext {
   int label_before = current_label;
   bool in_backward_before = in_backward;

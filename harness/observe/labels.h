@@ -1,8 +1,8 @@
 // Which part of a step the work on a thread belongs to: a phase, a layer, a part of the model. The workload sets the
-// label as it goes, attached tools see it as NVTX ranges (domain "gpt2-ladder"), and the tracers read it.
+// label as it goes. Attached tools see it as NVTX ranges (domain "gpt2-ladder"), and the tracers read it.
 //
-// The backward pass runs on autograd's threads, in nodes that know nothing of layers. So each forward operation notes
-// its sequence number, and the autograd node that it created has the same one.
+// The backward pass runs on autograd's threads, in nodes that do not know their layer. So each forward operation notes
+// its sequence number. The autograd node that it created has the same number.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ struct Label {
 
 class Labels {
  public:
-  // Ranges cost nanoseconds without a tool. follow_autograd is needed to remember labels and costs about a microsecond
-  // per operation: do not use it in a timed run, unless a tool is attached.
+  // Ranges cost nanoseconds without a tool. follow_autograd remembers labels, at about a microsecond per operation. Use
+  // it in a timed run only if a tool is attached.
   explicit Labels(bool follow_autograd);
   ~Labels();
   Labels(const Labels&) = delete;  // the process has one: a second one throws std::logic_error

@@ -12,9 +12,9 @@
 
 namespace harness {
 
-// Removes the variables that make MKL and oneDNN log every call (MKL_VERBOSE, ONEDNN_VERBOSE, ...) from the environment
-// of this process and its children, because the logs would mix with the results on standard output. Returns their
-// names. Call it before either library is used.
+// Removes the variables that make MKL and oneDNN log every call (MKL_VERBOSE, ONEDNN_VERBOSE, ...) from this process's
+// environment. Children do not get them either. The logs would mix with the results on standard output. Returns the
+// variables' names. Call it before either library is used.
 std::vector<std::string> silence_libraries();
 
 // "mkl sgemm": 37, "onednn matmul bf16 (brg_matmul:avx512_core_bf16)": 120. oneDNN's name ends with the kernel that

@@ -1,6 +1,6 @@
-// How much memory the tensors of one device take while it watches: every allocation and release that PyTorch's
-// allocators report, on this thread and on the autograd threads that work for it. The caching allocators report blocks
-// as they are handed out, not what they hold in reserve, so a CPU and a GPU are counted alike.
+// How much memory the tensors of one device take while it watches. It counts the allocations and releases that
+// PyTorch's allocators report on this thread and on the autograd threads that work for it. Caching allocators report
+// blocks as they hand them out, not what they hold in reserve. So a CPU and a GPU are counted alike.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -18,8 +18,8 @@ class MemoryLog {
   MemoryLog(const MemoryLog&) = delete;  // installed by address
   MemoryLog& operator=(const MemoryLog&) = delete;
 
-  // Bytes allocated less bytes released since construction. A GPU's allocator reports the release of older tensors,
-  // too, the CPU's does not.
+  // Bytes allocated less bytes released since construction. A GPU's allocator also reports the release of older
+  // tensors; a CPU's does not.
   [[nodiscard]] int64_t live_bytes() const;
 
  private:

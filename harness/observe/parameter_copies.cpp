@@ -14,8 +14,8 @@ thread_local ParameterCopies* watching = nullptr;
 }  // namespace
 
 struct ParameterCopiesCallbacks {
-  // Inputs are there only when an operation begins, outputs only when it ends: whether it ends a copy of a parameter
-  // is handed from the one to the other.
+  // An operation's inputs are there only when it begins, its outputs only when it ends. This hands on from begin to end
+  // that the input is a parameter.
   struct OfParameter : at::ObserverContext {};
 
   static std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction& function) {

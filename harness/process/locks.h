@@ -1,6 +1,6 @@
-// One runner in a folder, one measurement at a time on a device. Lock files are never deleted. Both locks are flock's,
-// which the kernel releases however the owner ends, kill -9 included; the owner that a lock file names counts only
-// while the lock is held.
+// One runner in a folder, one measurement at a time on a device. Lock files are never deleted. The kernel releases both
+// locks (flock) however the owner ends, kill -9 included. The owner that a lock file names counts only while the lock
+// is held.
 #pragma once
 
 #include <filesystem>
@@ -23,11 +23,11 @@ class FolderLock {
 };
 
 // Held by a command that measures on a device of this machine, against all users. The file is gpt2-ladder-DEVICE.lock
-// in /tmp, or in $LADDER_LOCK_DIR; the lock then holds only among those that name the same folder.
+// in /tmp, or in $LADDER_LOCK_DIR. The lock holds only among programs that use the same folder.
 class DeviceLock {
  public:
-  // device: lock_name(). owner: the text that others see, "ladder ablate (pid 7, /home/me/study)"; this adds since
-  // when. If somebody else holds it, calls on_taken with a sentence about the owner, and waits if that returns; it may
+  // device: lock_name(). owner: the text that others see, "ladder ablate (pid 7, /home/me/study)". The time since when
+  // is added. If somebody else holds the lock, calls on_taken with a sentence about the owner, then waits. on_taken may
   // throw instead. Throws Unfit if the lock file cannot be opened, std::invalid_argument if $LADDER_LOCK_DIR is the
   // cause.
   DeviceLock(const std::string& device, const std::string& owner,

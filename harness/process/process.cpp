@@ -30,7 +30,7 @@ std::atomic<bool> interrupt_seen{false};
 
 constexpr int lines_fd = 3;  // of the child: the pipe whose only reader is the parent
 
-// Of what a child prints, in bytes.
+// How many bytes of a child's output are kept, of its beginning and of its end.
 constexpr size_t log_begin = size_t{4} << 20, log_end = size_t{64} << 10;
 
 class Descriptor {
@@ -49,8 +49,8 @@ class Descriptor {
   int fd_;
 };
 
-// A child that leads a process group. However run_child ends, no process of the group stays; Descendants ends those
-// that have left the group.
+// A child that leads a process group. However run_child ends, no process of the group stays. Descendants ends the
+// processes that have left the group.
 class Child {
  public:
   explicit Child(pid_t pid) : pid_(pid) {}
@@ -69,7 +69,7 @@ class Child {
     }
     return reaped_;
   }
-  // By SIGSTOP, when has_ended() looked last.
+  // Whether SIGSTOP had stopped it when has_ended() looked last.
   [[nodiscard]] bool is_stopped() const { return stopped_; }
 
  private:
@@ -77,8 +77,8 @@ class Child {
   bool reaped_ = false, stopped_ = false;
 };
 
-// A clock that stands still where this process could not look at it: a machine, a container or a process that is
-// suspended has not used up its limit.
+// A clock that stands still while the machine, its container or this process is suspended. Suspended time does not use
+// up a child's limit.
 class RunningTime {
  public:
   // Counts what has passed since the last call.
@@ -86,7 +86,7 @@ class RunningTime {
     const double passed = since(std::exchange(looked_, Clock::now()));
     seconds_ += passed < suspended_s ? passed : 0;
   }
-  // Counts nothing of it.
+  // Leaves out what has passed since the last call.
   void skip() { looked_ = Clock::now(); }
   [[nodiscard]] double seconds() const { return seconds_; }
 
@@ -302,8 +302,8 @@ ChildResult run_child(const ChildOptions& options) {
   result.seconds = seconds();
   child.kill_group();
   descendants.end();
-  // Reads what is left in the pipes, which hold 64 KiB each, but not for ever if a process that cannot be killed writes
-  // on.
+  // Reads what is left in the pipes, which hold 64 KiB each. It stops after 64 reads, because a process that cannot be
+  // killed may write on.
   for (int i = 0; i < 64 && readers.read(0, log, lines); ++i) {
   }
   if (stopped) return result;

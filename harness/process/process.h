@@ -31,18 +31,18 @@ struct ChildOptions {
 
 // Returns when the child has ended, or was killed at its limit or at an interrupt (below). Its standard input is empty.
 // All processes that it started and left are killed with it (descendants.h). Throws std::system_error if the log cannot
-// be opened, and passes on what on_line throws; the child is killed in both cases.
+// be opened. Passes on what on_line throws. The child is killed in both cases.
 ChildResult run_child(const ChildOptions& options);
 
-// From here on SIGINT, SIGTERM, SIGHUP (a terminal that is gone), SIGUSR1 and SIGUSR2 (a batch system before the end)
-// only set a flag: run_child sees it, ends its child and returns End::interrupted. SIGHUP, SIGUSR1 and SIGUSR2 stay
-// ignored where they are, as under nohup.
+// From here on SIGINT, SIGTERM, SIGHUP (the terminal is gone), SIGUSR1 and SIGUSR2 (a batch system, before the end)
+// only set a flag. Then run_child ends its child and returns End::interrupted. SIGHUP, SIGUSR1 and SIGUSR2 stay ignored
+// where they are, as under nohup.
 void catch_interrupts();
 bool interrupted();
 
 // From here on a pipe from standard output or error that nobody reads any more counts as an interrupt.
 void catch_lost_readers();
-// What is printed to such a pipe, or to a terminal that is gone, is no error after this call, but lost.
+// After this call, text printed to such a pipe, or to a terminal that is gone, is lost without an error.
 void drop_lost_readers();
 
 // In a child that run_child started: die with the parent, however that ends.

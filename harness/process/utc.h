@@ -12,8 +12,8 @@ std::string utc_now();
 // Hours between two such times, in either order; none if one is not a time.
 std::optional<double> hours_between(const std::string& time, const std::string& other);
 
-// A moment that does not depend on the clock's setting: seconds since the machine was started, sleep included, and
-// which start that was. Two moments of the same start give the time between them.
+// A moment that does not depend on the clock's setting. It is the seconds since the machine was started, sleep
+// included, and which start that was. Two moments of the same start give the time between them.
 struct SinceBoot {
   std::string boot;  // empty where the kernel does not say
   double seconds = 0;

@@ -15,7 +15,7 @@ namespace {
 constexpr size_t shortest = 3;  // values of one level
 constexpr size_t least_permutations = 999;
 
-// To three standard deviations around the median, the deviation from the median absolute one; then centred.
+// Clips to three standard deviations around the median, from the median absolute deviation. Then subtracts the mean.
 std::vector<double> clipped(std::span<const double> values) {
   const double center = median(values);
   std::vector<double> distances;
@@ -35,8 +35,8 @@ struct Stretch {
   double score = 0;
 };
 
-// The stretch that differs most from the rest: its sum of squares between, in units of the variance, less `penalty` for
-// the second end of one that does not begin the series. `values` are centred.
+// The stretch that differs most from the rest. Its score is its sum of squares between, in units of the variance. A
+// stretch that does not begin the series has a second end, which costs `penalty`. `values` are centred.
 Stretch most_different(std::span<const double> values, double variance, double penalty) {
   const size_t n = values.size();
   std::vector<double> sums(n + 1, 0.0);
@@ -55,7 +55,7 @@ Stretch most_different(std::span<const double> values, double variance, double p
   return best;
 }
 
-// Steps of `values`, whose first stands at `offset`, into `steps`: index and p.
+// Adds the steps of `values` to `steps`, index and p. The first value stands at `offset`.
 void segment(std::span<const double> values, size_t offset, size_t permutations, std::map<size_t, double>& steps) {
   const size_t n = values.size();
   if (n < 2 * shortest) return;
@@ -84,7 +84,7 @@ void segment(std::span<const double> values, size_t offset, size_t permutations,
   }
 }
 
-// A drift in which every level, [bounds[k], bounds[k + 1]), only counts within itself; none where the test finds none.
+// A drift; values are compared only within their level, [bounds[k], bounds[k + 1]). None where the test finds none.
 std::optional<Drift> trend(std::span<const double> values, std::span<const size_t> bounds) {
   double sum_of_signs = 0, variance = 0;
   size_t longest = 0, apart = 0;
@@ -113,7 +113,8 @@ std::optional<Drift> trend(std::span<const double> values, std::span<const size_
   return Drift{.per_value = slope, .total = slope * static_cast<double>(apart), .p = p};
 }
 
-// The level of each value: in each stretch the line of the drift's slope, none: 0, with as many values above as below.
+// The level of each value. In each stretch it is a line of that slope (0: no drift), with as many values above as
+// below.
 std::vector<double> levels(std::span<const double> values, std::span<const size_t> bounds, double slope) {
   std::vector<double> result;
   for (size_t k = 0; k + 1 < bounds.size(); ++k) {
@@ -127,7 +128,7 @@ std::vector<double> levels(std::span<const double> values, std::span<const size_
   return result;
 }
 
-// Of a fit with `parameters`, for residuals that are distributed as Laplace's; smaller is better.
+// The BIC of a fit with `parameters`, for residuals with Laplace's distribution. Smaller is better.
 double bic(std::span<const double> values, std::span<const double> fitted, size_t parameters) {
   const auto n = static_cast<double>(values.size());
   double sum = 1e-12;  // a perfect fit has no logarithm

@@ -1,7 +1,7 @@
-// Whether one way to train ends as well as another: a non-inferiority test by confidence interval (Piaggio et al. 2012,
-// "Reporting of noninferiority and equivalence randomized trials: extension of the CONSORT 2010 statement", JAMA 308).
-// That a difference is not significant does not show that there is none. So a margin is stated first, and the interval
-// of the difference is compared with it.
+// Whether one way to train ends as well as another: a non-inferiority test by confidence interval. Source: Piaggio et
+// al. 2012, "Reporting of noninferiority and equivalence randomized trials: extension of the CONSORT 2010 statement",
+// JAMA 308. A difference that is not significant may still exist. So a margin is stated first, and the interval of the
+// difference is compared with it.
 #pragma once
 
 #include "harness/stats/stats.h"
@@ -10,8 +10,8 @@
 
 namespace harness {
 
-// same: the whole interval lies below the margin, so a loss that is higher by the margin is excluded. worse: the whole
-// interval lies above it. unclear: the margin lies in the interval. too_few: one pair has no interval.
+// `same`: the whole interval lies below the margin, so a loss that is higher by the margin is excluded. `worse`: the
+// whole interval lies above it. `unclear`: the margin lies in the interval. `too_few`: one pair has no interval.
 enum class Quality { same, worse, unclear, too_few };
 
 struct QualityTest {

@@ -58,7 +58,7 @@ Estimate about(double center, std::span<const double> values, double factor) {
   return estimate;
 }
 
-// Of what `estimate` is the logarithm of.
+// The estimate of x from `estimate`, the one of ln x.
 Estimate exp_of(Estimate estimate) {
   estimate.center = std::exp(estimate.center);
   if (estimate.interval) estimate.interval = Interval{std::exp(estimate.interval->lo), std::exp(estimate.interval->hi)};
@@ -76,16 +76,16 @@ std::vector<double> walsh_averages(std::span<const double> values) {
   return averages;
 }
 
-// How many of the smallest Walsh averages of n values lie below an interval that misses on either side with a
-// probability of at most `tail`: the number of sums w with P(W <= w) <= tail, W the signed-rank statistic. 0: there is
-// no such interval. Beyond 1000 values, where 2^-n is no double any more, W's normal approximation.
+// How many of the smallest Walsh averages of n values lie below an interval that misses with probability `tail` on
+// either side. It is the number of sums w with P(W <= w) <= tail, W the signed-rank statistic. 0: there is no such
+// interval. Beyond 1000 values, where 2^-n is no double any more, it is W's normal approximation.
 size_t averages_cut_off(size_t n, double tail) {
   if (n > 1000) {
     const auto m = static_cast<double>(n);
     const double sd = std::sqrt(m * (m + 1) * (2 * m + 1) / 24);
     return static_cast<size_t>(m * (m + 1) / 4 + boost::math::quantile(boost::math::normal(), tail) * sd);
   }
-  // The same for every study of as many runs, of which a noise floor simulates thousands.
+  // Kept, because a noise floor simulates thousands of studies of as many runs.
   thread_local struct {
     size_t n = 0, cut = 0;
     double tail = 0;

@@ -10,8 +10,8 @@ namespace harness {
 
 inline constexpr double usual_min_effect = 0.02;  // the least ratio minus 1 that matters, by default
 
-// regression, improvement: slower or faster by more than the least effect that matters. same: neither. inconclusive:
-// these runs cannot tell.
+// `regression`, `improvement`: slower or faster by more than the least effect that matters. `same`: neither.
+// `inconclusive`: these runs cannot tell.
 enum class Verdict { regression, improvement, same, inconclusive };
 
 struct PairedVerdict {
@@ -22,30 +22,30 @@ struct PairedVerdict {
   Verdict verdict = Verdict::inconclusive;
 };
 
-// Where the interval of a ratio lies against the band from 1/(1 + min_effect) to 1 + min_effect, both bounds the same
-// factor away from 1: above it, below it, inside, or across a bound. min_effect >= 0: 0.02 for 2 %.
+// Compares a ratio's interval with the band from 1/(1 + min_effect) to 1 + min_effect. Above it: regression. Below it:
+// improvement. Inside: same. Across a bound, or no interval: inconclusive. min_effect >= 0: 0.02 for 2 %.
 Verdict judge(const Estimate& ratio, double min_effect);
 
 // base[i] and head[i] are the positive medians of a pair of runs. Same length, at least 1.
 PairedVerdict compare(std::span<const double> base, std::span<const double> head, double min_effect);
 
-// From this many sessions of one program on, another session is judged by how those differ: pairing cannot cancel that
+// From this many sessions of one program on, another session is judged by how those differ. Pairing cannot cancel that
 // a machine runs at a different pace today.
 constexpr size_t sessions_to_judge_by = 3;
-// A session's time is the median of at least this many runs, and sessions begin at least this many hours apart, because
+// A session's time is the median of at least this many runs. Sessions begin at least this many hours apart, because
 // sessions in a row differ less than sessions on different days.
 constexpr size_t runs_of_a_session = 6;
 constexpr double hours_between_sessions = 12;
 
-// How small a change `pairs` pairs of runs can show where two equal programs gave these `differences` of logarithms
-// (A/A, at least 6 of them): the ratio minus 1 that must come on top of the least effect for a regression to be found
-// in 95 % of studies. The differences are resampled with either sign, for which of two equal programs came out slower
-// is chance; 2,000 studies, a fixed seed. The further a least effect lies below it, the more comparisons of
-// equal programs are inconclusive.
+// How small a change `pairs` pairs of runs can show: the ratio minus 1 that must come on top of the least effect. A
+// regression of that size is found in 95 % of studies. `differences` (at least 6) are of the logarithms of two equal
+// programs' times (A/A). They are resampled with either sign, because chance decides which of two equal programs came
+// out slower. 2,000 studies are simulated, with a fixed seed. The further a least effect lies below the result, the
+// more comparisons of equal programs are inconclusive.
 double noise_floor(std::span<const double> differences, int64_t pairs);
 
-// The same for one session that is judged by ratio_to_earlier (harness/stats/stats.h) against at least two `sessions`
-// of one program, each of them its median; found in 95 % of such sets of sessions, where sessions differ normally.
+// The same for one session that ratio_to_earlier (harness/stats/stats.h) judges against at least two `sessions` of one
+// program, each its median. If sessions are normally distributed, 95 % of such sets of sessions find the regression.
 double noise_floor_of_sessions(std::span<const double> sessions);
 
 }  // namespace harness

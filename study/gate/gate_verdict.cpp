@@ -89,7 +89,7 @@ const Sample* find_sample(const Side& side, const std::string& label) {
   return found == side.samples.end() ? nullptr : &*found;
 }
 
-// A baseline's label is that of the ladder it was measured in; the recipe may have another one in head's.
+// By head's label, else by its recipe: a baseline has the label of the ladder that it was measured in.
 const Sample* find_base(const Side& base, const Sample& head) {
   if (const Sample* found = find_sample(base, head.label)) return found;
   const std::string recipe = recipe_hash_of(head.records.front());

@@ -1,7 +1,7 @@
 // Causal attention, one head of one sequence at a time. Part of kernels.inc.h.
 //
-// The scores of a block of queries with all keys up to them fit in the second cache, so each row's softmax is made at
-// once. They are kept transposed, a row for each key: the loops over queries are then vectors, and every product below
+// The scores of a block of queries with all keys up to them fit in the second cache. So each row's softmax is made at
+// once. They are kept transposed, a row for each key. So the loops over queries are vectors, and every product below
 // reads its matrices as they are. Blocks of keys that the causal mask hides are left out.
 #pragma once
 

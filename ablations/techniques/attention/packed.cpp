@@ -1,9 +1,9 @@
 // Causal attention that reads query, key and value where their product leaves them, and writes the heads' results where
-// the next product reads them. Written out, its matrix products between heads copy their arguments first.
+// the next product reads them. Written-out attention copies the arguments of its products first.
 //
-// On a CPU it is a loop of our own, and the gradients of the three are written side by side, too. On a GPU it is
-// PyTorch's FlashAttention on views. Its backward pass could write into given tensors (mha_bwd in flash_api.h), but
-// libtorch_cuda exports only the forward pass of that header, so that three gradients are put together afterwards.
+// On a CPU it is a loop of our own, which also writes the three gradients side by side. On a GPU it is PyTorch's
+// FlashAttention on views. Its backward pass could write into given tensors (mha_bwd in flash_api.h). But libtorch_cuda
+// exports only that header's forward pass, so three gradients are put together afterwards.
 #include "ablations/techniques/cpu/fused.h"
 #include "ablations/techniques/cpu/kernels.h"
 #include "ablations/techniques/operations.h"
@@ -80,7 +80,7 @@ struct FlashPackedAttention : torch::autograd::Function<FlashPackedAttention> {
     const int64_t T = qkv.size(1), HS = qkv.size(2) / (3 * NH);
     TORCH_CHECK(HS % 8 == 0, "packed attention on a GPU needs heads of a multiple of 8 numbers, got ", HS);
     const auto [query, key, value] = thirds(qkv, NH);
-    // `seed` and `offset` are of dropout's random numbers; without dropout nothing is in them.
+    // `seed` and `offset` are dropout's; without dropout they are empty.
     const auto [out, logsumexp, seed, offset, no_mask] =
         at::_flash_attention_forward(query, key, value, /*cum_seq_q=*/{}, /*cum_seq_k=*/{}, T, T, no_dropout,
                                      /*is_causal=*/true, /*return_debug_mask=*/false);

@@ -23,7 +23,7 @@ inline cpu::Number number_of(at::ScalarType type) {
 }
 inline cpu::Number number_of(const at::Tensor& x) { return number_of(x.scalar_type()); }
 
-// What a matrix product would read `x` as: autocast's type, else its own.
+// The type as which a matrix product would read `x`: autocast's, else its own.
 inline at::ScalarType product_type(const at::Tensor& x) {
   const at::DeviceType device = x.device().type();
   return at::autocast::is_autocast_enabled(device) ? at::autocast::get_autocast_dtype(device) : x.scalar_type();
@@ -34,8 +34,8 @@ inline at::Tensor product_copy(const at::Tensor& weight, at::ScalarType type) {
   return at::autocast::cached_cast(type, weight, weight.device().type());
 }
 
-// `size` sums of float32 for each thread, added up in the threads' order, so that the same number of threads gives the
-// same result.
+// `size` sums of float32 for each thread. They are added up in the threads' order, so the same number of threads gives
+// the same result.
 class ThreadSums {
  public:
   ThreadSums(int64_t size, const at::Tensor& like)
@@ -49,9 +49,9 @@ class ThreadSums {
   at::Tensor sums_;
 };
 
-// While it lives, observers see an operation of this name. A dispatched operation would tell them the sequence number
-// by which its backward node is found; this does. A loop of our own needs one in a backward pass, too: on a CPU a trace
-// takes for idle time what observers do not see.
+// While it lives, observers see an operation of this name, with the sequence number by which its backward node is
+// found. A dispatched operation tells them by itself. A loop of our own in a backward pass needs one, too. On a CPU a
+// trace takes for idle time what observers do not see.
 class Node {
  public:
   explicit Node(const char* name) : guard_(at::RecordScope::FUNCTION) {

@@ -1,8 +1,8 @@
 // The loops of kernels.h, included once for each instruction set by a file that sets KERNELS, the name of the table.
 //
-// The linker keeps one copy of each inline function of a program, and it may be this file's, compiled for instructions
-// that the machine has not. So nothing of the standard library is used here that could be such a function, and ATen's
-// vectors stand in a namespace for each instruction set.
+// The linker keeps one copy of each inline function of a program. It may be this file's, compiled for instructions that
+// the machine lacks. So no such function of the standard library is used here, and ATen's vectors stand in a namespace
+// for each instruction set.
 #include "ablations/techniques/attention/cpu.inc.h"
 #include "ablations/techniques/cpu/kernels.h"
 #include "ablations/techniques/cross_entropy/cpu.inc.h"

@@ -3,13 +3,13 @@
 //     loss = m + log z - logit[target],  m = max of logits,  z = sum over v < V of exp(logit[v] - m)
 //     d logit[v] = scale * (exp(logit[v] - m) / z - [v == target])  for v < V, and 0 for padding
 //
-// A block has a row. Maximum and sum are found in one pass: a thread keeps both for what it has seen, and multiplies
-// the sum by exp(old maximum - new maximum) when the maximum grows.
+// A block has a row. Maximum and sum are found in one pass. A thread keeps both for what it has seen. When the maximum
+// grows, it multiplies the sum by exp(old maximum - new maximum).
 //
-// Moves 2 N V elements: a row is read, read once more and written. The second reading goes backwards and comes from L2:
-// the 264 rows that an H100 works on at a time are 27 MB where V is 50,304 and T is bf16.
+// Moves 2 N V elements: a row is read, read once more and written. The second reading goes backwards and comes from L2.
+// The 264 rows that an H100 works on at a time are 27 MB where V is 50,304 and T is bf16.
 //
-// A row begins at any multiple of an element's size where V is odd, so elements before the first 16-byte boundary and
+// Where V is odd, a row begins at any multiple of an element's size. So elements before the first 16-byte boundary and
 // after the last are read one by one.
 //
 // What nvcc 13.0 makes of it for sm_90, checked by tests/ablations/techniques/cuda/test_static.py. A line stands for
@@ -29,7 +29,7 @@ constexpr float log2_e = 1.4426950408889634F;
 // exp(difference of two logits). The difference is taken first: it is exact where the two are near each other.
 __device__ float exp_of(float difference) { return approximate_exp2(difference * log2_e); }
 
-// A number that is none makes the sum NaN, and that stays.
+// A NaN makes the sum NaN, and that stays.
 struct OnlineSum {
   float max = -FLT_MAX;  // not -inf, whose difference to itself is NaN
   float sum = 0;         // of exp(x - max)
@@ -52,7 +52,7 @@ struct OnlineSum {
   }
 };
 
-// Every lane gets that of the warp.
+// Every lane gets the warp's.
 __device__ OnlineSum over_warp(OnlineSum own) {
 #pragma unroll
   for (int distance = warp_size / 2; distance > 0; distance /= 2) {
@@ -78,7 +78,7 @@ __global__ __launch_bounds__(threads) void cross_entropy_kernel(const CrossEntro
   const int past = static_cast<int>(reinterpret_cast<uintptr_t>(row) % 16 / sizeof(T));
   const int before = past == 0 ? 0 : width - past < V ? width - past : V;  // elements before the first boundary
   const int vectors = (V - before) / width, after = before + vectors * width;
-  // The one element that this thread has of those that are in no vector, or V.
+  // This thread's one element of those that are in no vector, or V.
   const int single = thread < before ? thread : after + thread - before;
 
   OnlineSum own;

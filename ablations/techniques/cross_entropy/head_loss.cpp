@@ -1,6 +1,6 @@
-// Head and cross-entropy as one operation, some rows at a time: the logits of a chunk of rows become their own gradient
-// in place, and the products that need them are made before the next chunk. So the matrix (B T, V) never exists as a
-// whole. The result of the forward pass, the gradients of x and of the embedding, is kept for the backward pass.
+// Head and cross-entropy as one operation, a chunk of rows at a time. The logits of a chunk become their own gradient
+// in place. The products that need them are made before the next chunk. So the matrix (B T, V) never exists as a whole.
+// The forward pass makes the gradients of x and of the embedding and keeps them for the backward pass.
 #include "ablations/techniques/cross_entropy/head_loss.h"
 
 #include "ablations/techniques/cpu/fused.h"
@@ -29,7 +29,7 @@ struct FusedHeadLoss : torch::autograd::Function<FusedHeadLoss> {
     const Tensor losses = at::empty({N}, x.options().dtype(at::kFloat));
     const Tensor dx = differentiated ? at::empty_like(x) : Tensor();
     const Gradients::Place d_wte = differentiated ? place_for(gradients, wte) : Gradients::Place();
-    // A gradient that is added to others cannot be multiplied later, so the loss's factor is in it from the start.
+    // A gradient that is added to others cannot be multiplied later. So it has the loss's factor from the start.
     const auto factor = static_cast<float>(gradients != nullptr ? gradients->loss_factor() : 1.0);
     const int64_t rows = head_loss_rows(N, V * static_cast<int64_t>(x.element_size()), chunk_bytes);
     const Tensor all_logits = at::empty({rows, V}, x.options());
@@ -49,7 +49,7 @@ struct FusedHeadLoss : torch::autograd::Function<FusedHeadLoss> {
     return kernels->mean(losses);
   }
 
-  // Can be made only once: without static gradients they are multiplied in place, with them they have the factor.
+  // Works only once. Static gradients have the factor already; others are multiplied in place.
   static variable_list backward(AutogradContext* context, variable_list upstream) {
     const variable_list saved = context->get_saved_variables();
     const Tensor &dx = saved[0], &d_wte = saved[1];

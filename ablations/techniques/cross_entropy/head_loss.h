@@ -1,4 +1,4 @@
-// Head and cross-entropy as one operation: what a device does of it. The logits (n, V) of a chunk of rows are of the
+// Head and cross-entropy as one operation: what a device does for it. The logits (n, V) of a chunk of rows are of the
 // products' type, losses (n) float32, targets (n) int64. Columns from `vocabulary` on are padding.
 #pragma once
 
@@ -10,15 +10,15 @@
 namespace model {
 
 struct HeadLossKernels {
-  // losses <- of the rows; the logits' gradient times `scale` takes their place, at the latest where `differentiated`.
+  // Writes the rows' losses. If `differentiated`, the logits' gradient times `scale` takes their place; else it may.
   void (*loss)(const at::Tensor& logits, const at::Tensor& targets, const at::Tensor& losses, int64_t vocabulary,
                float scale, bool differentiated);
   // (N) -> 0-dim
   at::Tensor (*mean)(const at::Tensor& losses);
   // Multiplies by a 0-dim float32.
   void (*scale)(const at::Tensor& gradient, const at::Tensor& factor);
-  // Throws where the loss was multiplied by another factor than the gradients were made for; nullptr: to compare them
-  // would be a wait for the device.
+  // Throws if the loss was multiplied by another factor than the gradients were made for. Null on a GPU: to compare
+  // them it would wait for the device.
   void (*check_factor)(const at::Tensor& found, double expected);
 };
 
@@ -28,7 +28,7 @@ extern const HeadLossKernels head_loss_on_cpu, head_loss_on_cuda;
 decltype(Ops::head_loss) fused_head_loss(const HeadLossKernels& kernels, const LinearProducts& products,
                                          int64_t chunk_bytes, Gradients* gradients);
 
-// in_place.cpp: the same loss and, but for the rounding of the targets' entries, the same gradient, with one matrix
+// in_place.cpp: the same loss, and the same gradient except for the rounding of the targets' entries. It has one matrix
 // (B T, V) from the forward pass to the end of the backward pass. Its backward pass can be made only once.
 decltype(Ops::cross_entropy) in_place_cross_entropy();
 

@@ -1,12 +1,12 @@
 // Cross-entropy whose gradient takes the place of its log-probabilities.
 //
-// With p = softmax(logits), the loss is the mean of -log p[target], and its gradient by the logits is
-// (p - [v == target]) / N: as many numbers as log p, each made from the number in its place. PyTorch arrives there by a
-// matrix of zeros with one entry in each row, under CUDA autocast in float32 with a conversion there and one back.
+// With p = softmax(logits), the loss is the mean of -log p[target]. Its gradient by the logits is (p - [v == target]) /
+// N. These are as many numbers as log p, each made from the number in its place. PyTorch makes a matrix of zeros with
+// one entry in each row first. Under CUDA autocast that is float32, with a conversion there and one back.
 //
 // ATen has no operation c * exp(x) with c on the device. The gradient of ELU is one where x <= 0, which holds for every
-// log-probability. In a row that is not finite the result may be anything, but the target's entry is NaN there, and
-// therefore so is the row's product with the embedding.
+// log-probability. In a row that is not finite the result may be anything. But the target's entry is NaN there, and so
+// is the row's product with the embedding.
 #include "ablations/techniques/cpu/fused.h"
 #include "ablations/techniques/cross_entropy/head_loss.h"
 #include "model/ops.h"

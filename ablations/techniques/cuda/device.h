@@ -1,11 +1,12 @@
 // What the kernels are written in: 16-byte vectors, sums of a warp and of a block, shared memory, the launch.
 //
-// A .cu file here is compiled twice: by nvcc for a GPU, and by g++ for the tests, which run its threads on the CPU
-// (cpu_device.h). What differs between the two is in this header and in that one, not in the kernels. Their rules:
-// - a kernel is started by launch();
-// - shared memory is a Shared<T, N>, and is read after a __syncthreads() only;
-// - __syncthreads() is reached by every thread of the block, __shfl_xor_sync() by every lane of the warp;
-// - all sums have an order that depends on nothing but sizes and the device's model: no atomics.
+// A .cu file here is compiled twice: by nvcc for a GPU, and by g++ for the tests. The tests run its threads on the CPU
+// (cpu_device.h). What differs between the two is in this header and in that one, not in the kernels. The kernels'
+// rules:
+//   - A kernel is started by launch().
+//   - Shared memory is a Shared<T, N>, and is read only after a __syncthreads().
+//   - Every thread of the block reaches __syncthreads(), every lane of the warp __shfl_xor_sync().
+//   - Sums have an order that depends on nothing but sizes and the device's model: no atomics.
 #pragma once
 
 #include "ablations/techniques/cuda/types.h"
@@ -61,7 +62,7 @@ __host__ __device__ bool aligned(const P*... pointers) {
 }
 
 #ifdef __CUDACC__
-// An assignment of an int4 would do, but the compiler may take it apart, and does not know that a pointer from a table
+// An assignment of an int4 would do, but the compiler may take it apart. Nor does it know that a pointer from a table
 // points to global memory.
 __device__ inline int4 load_16_bytes(const int4* from) {
   int4 bits;

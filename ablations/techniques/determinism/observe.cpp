@@ -9,8 +9,8 @@
 
 namespace ablations {
 
-// The switches as ATen has them, and what it does with an operation whose result may depend on the order of threads:
-// put_ with a repeated index.
+// Observes the switches as ATen has them. Also observes what ATen does with an operation whose result may depend on the
+// order of threads: put_ with a repeated index.
 void observe_determinism(model::Trainer& trainer, Observations& seen) {
   const at::Context& context = at::globalContext();
   auto& found = seen.determinism;

@@ -16,7 +16,7 @@ constexpr int64_t refault_block_bytes = int64_t{1} << 30;
 
 int64_t refaults() {
   // The least of a few rounds, because the heap may have to grow in the first. Each block is a little smaller than the
-  // one before, so it fits into the same place even if malloc keeps small pieces at its ends.
+  // one before. So it fits into the same place even if malloc keeps small pieces at its ends.
   int64_t least = std::numeric_limits<int64_t>::max();
   for (int64_t round = 0; round < 5; ++round) {
     const int64_t before = harness::minor_faults();

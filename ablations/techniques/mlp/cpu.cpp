@@ -1,5 +1,5 @@
-// By loops over rows (cpu/kernels.h). GELU's result is not kept: the 4C numbers a token that the second product reads
-// live only until it has read them, and the backward pass makes them once more.
+// By loops over rows (cpu/kernels.h). GELU's result, 4C numbers a token, is not kept. It lives only until the second
+// product has read it, and the backward pass makes it once more.
 #include "ablations/techniques/cpu/fused.h"
 #include "ablations/techniques/cpu/kernels.h"
 #include "ablations/techniques/mlp/mlp.h"

@@ -1,6 +1,6 @@
-// Bias and GELU are made where the first product writes its result, and GELU's gradient with the bias's where the
-// second product's gradient is written (products/blas.h), or by the kernels of gelu.cu after plain products where that
-// is faster.
+// Bias and GELU are made where the first product writes its result. GELU's gradient and the bias's are made where the
+// second product's gradient is written (products/blas.h). Where that is slower, the kernels of gelu.cu make them after
+// plain products.
 #include "ablations/techniques/cuda/call.h"
 #include "ablations/techniques/mlp/gelu.h"
 #include "ablations/techniques/mlp/mlp.h"

@@ -7,8 +7,8 @@
 
 namespace model::cpu {
 
-// Rows of `columns` numbers of one type. u = x + bias;  y = u / (1 + exp(-2 z)), z = sqrt(2 / pi) (u + 0.044715 u^3):
-// the tanh approximation of GELU, as (1 + tanh z) / 2 = 1 / (1 + exp(-2 z)).
+// Rows of `columns` numbers of one type. The tanh approximation of GELU, as (1 + tanh z) / 2 = 1 / (1 + exp(-2 z)):
+//     u = x + bias;  y = u / (1 + exp(-2 z)), z = sqrt(2 / pi) (u + 0.044715 u^3)
 struct Gelu {
   Number type;
   const void* x;

@@ -27,8 +27,8 @@ Proof prove_mlp(const Recipe& recipe, const RunFacts& facts) {
 }
 
 // On a CPU GELU's result is written once more in backward, and not kept. On a GPU the first product writes it beside
-// GELU's argument, which is not read again. The second product's backward writes GELU's gradient at once; otherwise that
-// of its result is written and read.
+// GELU's argument, which is not read again. The second product's backward writes GELU's gradient at once. Elsewhere the
+// gradient of GELU's result is written and read first.
 void amend_mlp(const StepSizes& s, StepTable& table) {
   if (s.recipe.mlp == Mlp::aten) return;
   const Row &fc = table.at("c_fc"), &gelu = table.at("gelu"), &proj = table.at("mlp_proj");

@@ -7,12 +7,12 @@
 // Moves 4 N C elements forward (x, y, s, n) and 4 N C backward (upstream(s), upstream(n), s, ds). Where branches have
 // another type than the stream, 5 N C backward: ds is written in both.
 //
-// A warp has a row. Where the row is no longer than `Columns` * 32, each lane keeps its part in registers: a row is
-// read once, all of it at once, and the variance is that of the differences. Longer rows, and rows that are no multiple
-// of 16 bytes, are read again for each of three passes, by then from L1 or L2 (Columns = 0).
+// A warp has a row. Where the row is no longer than `Columns` * 32, each lane keeps its part in registers. The row is
+// then read once, all of it at once, and the variance comes from the differences. Longer rows, and rows that are no
+// multiple of 16 bytes, are read again for each of three passes (Columns = 0). By then they come from L1 or L2.
 //
 // The backward pass keeps dw and db of its columns in registers, too, over all rows of the warp. The warps of a block
-// add theirs up in shared memory, and the blocks' are added up by finish_columns(). For Columns = 0 a kernel of its own
+// add theirs up in shared memory. The blocks' are added up by finish_columns(). For Columns = 0 a kernel of its own
 // reads upstream(n) and s once more: 2 N C more.
 //
 // What nvcc 13.0 makes of it for sm_90, checked by tests/ablations/techniques/cuda/test_static.py. A line stands for
@@ -35,8 +35,8 @@ namespace {
 // Small blocks: more registers for each thread, and no fewer warps.
 constexpr int threads = 128, warps = threads / warp_size;
 
-// What a lane has of a row: vectors lane, lane + 32, ... `Held` of them in registers, or any number where Held is 0.
-// read(i, k) loads vector i, the lane's k-th, and use(i, k) follows: all loads first where there are registers for all.
+// A lane's part of a row: vectors lane, lane + 32, ... There are `Held` of them, in registers, or any number if Held is
+// 0. First read(i, k) loads vector i, the lane's k-th; use(i, k) follows. With registers for all, all loads come first.
 template <int Held, class Read, class Use>
 __device__ void for_lanes_part(int vectors, Read read, Use use) {
   if constexpr (Held > 0) {
@@ -124,7 +124,7 @@ __global__ __launch_bounds__(threads) void add_norm_forward_kernel(const AddNorm
   }
 }
 
-// Of a multiprocessor: what the registers allow.
+// Blocks of a multiprocessor, as many as the registers allow.
 constexpr int backward_blocks(int columns) { return columns > 24 ? 2 : 3; }
 
 template <class T, class B, class W, int Width, int Columns>
@@ -235,7 +235,7 @@ __global__ __launch_bounds__(threads) void add_norm_weight_gradient_kernel(const
   a.workspace[(strips + blockIdx.y) * a.C + column] = bias_sum;
 }
 
-// One turn of the device, and no warp without a row.
+// As many as the device runs at once, but no warp without a row.
 int64_t strips_for(int64_t N, int columns) {
   return std::min<int64_t>(backward_blocks(columns) * multiprocessors(), ceil_div(N, warps));
 }

@@ -1,5 +1,5 @@
-// Residual addition and LayerNorm in one pass, forward and backward. Every tensor of the residual stream is read by one
-// such call, so the gradient that comes down the stream is added in its backward pass, too.
+// Residual addition and LayerNorm in one pass, forward and backward. One such call reads each tensor of the residual
+// stream. So its backward pass also adds the gradient that comes down the stream.
 #pragma once
 
 #include "ablations/techniques/cuda/types.h"
@@ -8,8 +8,8 @@
 
 namespace kernels {
 
-// T: the stream's type; B: that of its branches, which read the normalized rows and make what is added; W: the
-// weights'. (float, float, float), (float, bf16, float), (bf16, bf16, float), (bf16, bf16, bf16).
+// T: the stream's type. B: the type of its branches, which read the normalized rows and make what is added. W: the
+// weights' type. There are (float, float, float), (float, bf16, float), (bf16, bf16, float), (bf16, bf16, bf16).
 template <class T, class B, class W>
 struct AddNormForward {
   const T* x;       // (N, C)

@@ -76,7 +76,7 @@ void add_norm_backward_rows(const AddNormBackward& a, int64_t begin, int64_t end
   }
 }
 
-// A stream of 16 bits has branches and results of 16 bits (fused_norm.cpp checks it); a float32 stream any of the two.
+// A stream of 16 bits has branches and results of 16 bits (norm.cpp checks it). A float32 stream may have either.
 template <class Run>
 void by_types(Number stream, Number branch, Number out, Run&& run) {
   const bool x16 = stream == Number::bf16, y16 = branch == Number::bf16, n16 = out == Number::bf16;

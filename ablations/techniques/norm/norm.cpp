@@ -1,9 +1,9 @@
 // Residual addition and LayerNorm in one pass over the rows, forward and backward.
 //
-// PyTorch adds, writes the sum, and LayerNorm reads it again; under autocast its result is float32, which the next
+// PyTorch adds, writes the sum, and LayerNorm reads it again. Under autocast its result is float32, which the next
 // matrix product reads and writes once more in 16 bits. Here a row stays near the processor from the addition to the
-// normalized result, which is written in the type that the product reads. Backward, the gradient that comes along the
-// stream is added where LayerNorm's is made.
+// normalized result, which has the type that the product reads. Backward, the gradient that comes along the stream is
+// added where LayerNorm's is made.
 #include "ablations/techniques/norm/norm.h"
 
 #include "ablations/techniques/cpu/fused.h"

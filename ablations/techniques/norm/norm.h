@@ -1,5 +1,5 @@
-// Residual addition and LayerNorm as one operation: what a device does of it. N rows of C numbers; the stream's type is
-// x's, the branch's y's, the products' `normalized`'s. weight, bias (C), mean and rstd (N) are float32.
+// Residual addition and LayerNorm as one operation: what a device does for it. N rows of C numbers. x has the stream's
+// type, y the branch's, `normalized` the products'. weight, bias (C), mean and rstd (N) are float32.
 #pragma once
 
 #include "model/gradients.h"

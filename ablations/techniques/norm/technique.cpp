@@ -26,9 +26,9 @@ Proof prove_norm(const Recipe& recipe, const RunFacts& facts) {
           observed};
 }
 
-// Each reads the stream, what is added to it, weight and bias, and writes the sum and, in the products' type, the
-// normalized rows. Backward reads the sum and both gradients, writes the stream's, and once more in the type of what was
-// added, if that is another. The first of a step has nothing to add.
+// Each reads the stream, what is added to it, weight and bias. It writes the sum and, in the products' type, the
+// normalized rows. Backward reads the sum and both gradients and writes the stream's. If what was added has another
+// type, it writes that gradient, too. The first of a step has nothing to add.
 void amend_norm(const StepSizes& s, StepTable& table) {
   if (s.recipe.norm == Norm::aten) return;
   for (const char* part : {"ln_1", "ln_2", "ln_f"}) {

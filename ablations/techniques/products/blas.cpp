@@ -1,12 +1,12 @@
-// cuBLASLt counts columns first. A matrix (R, S) that lies row by row is to it a matrix (S, R) that lies column by
-// column, with leading dimension S: the transposed one. So it is asked for D^T, and gives D row by row:
+// cuBLASLt counts columns first. To it a matrix (R, S) that lies row by row is the transposed one: (S, R), column by
+// column, with leading dimension S. So it is asked for D^T, and gives D row by row:
 //
 //     fc = x W^T + b       fc^T = W x^T         A = W transposed (it reads W^T), B = x as it lies (it reads x^T)
 //     d_fc = dy W          d_fc^T = W^T dy^T    A = W as it lies, B = dy as it lies
 //     gradient = a^T b     gradient^T = b^T a   A = b as it lies, B = a transposed
 //
-// Its bias has a number for each row of what it computes, D^T, which is a column of D: an output of the layer. So has
-// the bias's gradient, and the auxiliary matrix, what GELU reads, lies as D does.
+// Its bias has a number for each row of what it computes, D^T: a column of D, an output of the layer. So has the bias's
+// gradient. The auxiliary matrix, what GELU reads, lies as D does.
 #include "ablations/techniques/products/blas.h"
 
 #include "ablations/techniques/cuda/call.h"
@@ -38,7 +38,7 @@ void check(cublasStatus_t status, const char* call) {
   TORCH_CHECK(status == CUBLAS_STATUS_SUCCESS, call, ": ", cublasLtGetStatusString(status));
 }
 
-// D = op(A) op(B), or D + that, in cuBLASLt's sense.
+// D = op(A) op(B), or D += op(A) op(B), in cuBLASLt's sense.
 struct Product {
   const char* name;
   const Tensor &a, &b, &d;
@@ -54,7 +54,7 @@ bool uses_tf32(const Product& product) {
              at::Float32Precision::TF32;
 }
 
-// Of the address, 256 bytes at most.
+// The address's alignment in bytes, 256 at most.
 uint32_t alignment_of(const Tensor& x) {
   const auto address = reinterpret_cast<uintptr_t>(x.const_data_ptr());
   return static_cast<uint32_t>(std::min<uintptr_t>(256, address & (~address + 1)));
@@ -145,7 +145,7 @@ class Matmul {
 // Writes D, or adds to it, by other means than cuBLASLt.
 using OtherWay = std::function<void(const Tensor& d)>;
 
-// Nothing: the other way.
+// No value: the other way.
 using Choice = std::optional<cublasLtMatmulAlgo_t>;
 using Key = std::tuple<std::string, at::ScalarType, bool, int64_t, int64_t, int64_t, uint32_t>;
 
@@ -172,8 +172,8 @@ Key key_of(const Product& product) {
           std::min({alignment_of(product.a), alignment_of(product.b), alignment_of(product.d)})};
 }
 
-// On the device, of one call, after one that is not counted. The shortest of three rounds, because the device waits for
-// a host that is held up, and then a round says nothing of the product.
+// The device's time for one call, after one that is not counted. The shortest of three rounds counts: if the host is
+// held up, the device waits, and the round says nothing of the product.
 double microseconds(const std::function<void()>& work) {
   constexpr int rounds = 3, calls = 10;
   c10::cuda::CUDAEvent begin(cudaEventDefault), end(cudaEventDefault);

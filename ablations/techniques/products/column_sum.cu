@@ -2,9 +2,8 @@
 //
 //     sums[c] (+)= sum over n of values[n][c]
 //
-// 1. A block sums 32 vectors of columns over a strip of rows: a warp takes every 8th row of it, in registers; the
-// warps'
-//    sums meet in shared memory. 2. The strips' sums are added up, in a fixed order.
+// A block sums 32 vectors of columns over a strip of rows. A warp takes every 8th row of it, in registers. The warps'
+// sums meet in shared memory. Then the strips' sums are added up, in a fixed order.
 //
 // Moves N * C elements; the partial sums, strips * C floats, stay in L2.
 //

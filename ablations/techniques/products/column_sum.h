@@ -22,8 +22,8 @@ int64_t column_sum_workspace(int64_t N, int64_t C);
 template <class T>
 void column_sum(const ColumnSum<T>& arguments, cudaStream_t stream);
 
-// The second of two stages, for whoever has made the first: sums[i] (C) of partials (2, strips, C), i = 0 and 1. One
-// output where sums[1] is null.
+// The second of two stages, for callers that have made the first: sums[i] (C) of partials (2, strips, C), i = 0 and 1.
+// There is one output where sums[1] is null.
 struct FinishColumns {
   const float* partials;
   int64_t strips, C;

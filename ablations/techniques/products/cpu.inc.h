@@ -1,4 +1,4 @@
-// Matrix products, as in BLIS (Van Zee and van de Geijn, 2015): a tile of c of MR x NR numbers stays in registers while
+// Matrix products, as in BLIS (Van Zee and van de Geijn, 2015). A tile of c of MR x NR numbers stays in registers while
 // panels of a and b go by. Both are copied into panels first, in the order in which the tile reads them. A panel of b,
 // K x NR, stays in the nearest cache while all panels of a go by. Part of kernels.inc.h.
 #pragma once

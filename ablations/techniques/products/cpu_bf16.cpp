@@ -1,6 +1,6 @@
-// Products of bfloat16 matrices, as product.inc.h makes those of float32: panels of a and b, and a tile of c in
-// registers. The instruction (AVX512_BF16) adds the products of two pairs to a float32, so panels hold pairs that
-// follow each other along k. The tile has 8 x 48 numbers: the sizes of GPT-2 124M are multiples of both.
+// Products of bfloat16 matrices, by panels of a and b and a tile of c in registers, as in cpu.inc.h for float32. The
+// instruction (AVX512_BF16) adds the products of two pairs to a float32. So panels hold pairs that follow each other
+// along k. The tile has 8 x 48 numbers: the sizes of GPT-2 124M are multiples of both.
 #include "ablations/techniques/cpu/kernels.h"
 #include "ablations/techniques/cpu/memory.inc.h"
 
@@ -123,8 +123,8 @@ void pack(const Numbers& numbers, Pair* to) {
   }
 }
 
-// Share `t` of `shares` of what the next panel of b will be packed from, where its numbers stand side by side along k.
-// They come from memory while tiles are computed. Where a has many rows the tiles take long enough without that.
+// Fetches share `t` of `shares` of b's next panel, whose numbers stand side by side along k. They come from memory
+// while tiles are computed. Where a has many rows the tiles take long enough without that.
 void fetch_panel(const Product& g, int64_t k, int64_t depth, int64_t column, int64_t t, int64_t shares) {
   constexpr int64_t line = 32;  // numbers of a cache line
   const int64_t lines = (depth + line - 1) / line, all = lines * NR;

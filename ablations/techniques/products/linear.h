@@ -1,5 +1,5 @@
-// What a device makes of a linear layer y = x w^T + b, x (N, in), w (out, in), b (out): products, and the gradients of
-// weight and bias. Operations that contain linear layers are written once against this table.
+// What a device does for a linear layer y = x w^T + b, x (N, in), w (out, in), b (out). It makes products, and the
+// gradients of weight and bias. Operations that contain linear layers are written once against this table.
 #pragma once
 
 #include "ablations/techniques/products/products.h"
@@ -17,7 +17,7 @@ struct LinearProducts {
   void (*product_into)(const at::Tensor& c, const at::Tensor& a, const at::Tensor& b);
   // dy (N, out), x (N, in) of one type -> dy^T x (out, in), written to the float32 place or added to it.
   void (*weight_gradient_into)(const Gradients::Place& place, const at::Tensor& dy, const at::Tensor& x);
-  // The same as a backward pass returns it: put where `gradients` has its place, and undefined; else the gradient.
+  // For a backward pass to return. Undefined if `gradients` has its place, where it is put; else the gradient.
   at::Tensor (*weight_gradient)(Gradients* gradients, const at::Tensor& weight, const at::Tensor& dy,
                                 const at::Tensor& x);
   // The sum of dy's rows, alike.
@@ -26,7 +26,7 @@ struct LinearProducts {
 
 extern const LinearProducts aten_products, packed_products, cuda_products;
 
-// Those of the recipe.
+// The recipe's products.
 const LinearProducts& products_of(const Recipe& recipe);
 
 // By the name of the table in autograd's graph: AtenLinear, PackedLinear, CudaLinear. A detached bias gets no gradient.

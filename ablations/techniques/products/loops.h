@@ -7,10 +7,10 @@
 
 namespace model::cpu {
 
-// c (M, N) = a (M, K) b (K, N), plus bias (N) to every row where there is one; or c += a b. Any strides, in numbers: a
-// matrix and its transpose differ only in them. The rows of c are `c_row` numbers apart, their numbers stand side by
-// side. Sums are float32's. a, b and c are float32; in product_bf16 a and b are bfloat16, and c is of
-// `c_type`. c += only where c is float32.
+// c (M, N) = a (M, K) b (K, N), plus bias (N) to every row where there is one; or c += a b. Strides may be any, in
+// numbers: a matrix and its transpose differ only in them. The rows of c are `c_row` numbers apart; their numbers stand
+// side by side. Sums are float32's. All three are float32. In product_bf16 a and b are bfloat16, and c is of `c_type`.
+// Only a float32 c is added to.
 struct Product {
   Number c_type;
   int64_t M, N, K;
@@ -24,10 +24,9 @@ struct Product {
   bool accumulate;
 };
 
-// As Kernels::product, of bfloat16 matrices, where has_product_bf16(). Numbers that are not 0 but smaller than 2^-126
-// are taken for 0.
+// As Kernels::product, for bfloat16 matrices, where has_product_bf16(). Numbers smaller than 2^-126 are taken for 0.
 void product_bf16(const Product&, int64_t part, int64_t parts);
-// Has the processor AVX512_BF16, and does ATen use AVX-512?
+// Whether the processor has AVX512_BF16 and ATen uses AVX-512.
 bool has_product_bf16();
 
 }  // namespace model::cpu

@@ -24,7 +24,7 @@ bool has_packed_bf16();
 // Packed products of bfloat16 that this process has made.
 int64_t packed_bf16_products();
 
-// A way to make a product on a GPU that was timed when its shape was first seen (cuda/blas.h).
+// A way to make a product on a GPU that was timed when its shape was first seen (blas.h).
 struct TimedProduct {
   std::string product;  // "gelu", "gelu_backward", "weight_gradient", "weight_gradient +="
   std::string type;     // of the matrices: "Float", "BFloat16"

@@ -3,8 +3,8 @@
 //     g = gradient * coefficient;  m += (1 - b1) (g - m);  v = b2 v + (1 - b2) g^2
 //     w = w (1 - lr decay) - lr / (1 - b1^t) * m / (sqrt(v) / sqrt(1 - b2^t) + eps)
 //
-// in float32. A bf16 weight is joined with its remainder first, and split again afterwards (split_weight.h): the bf16
-// copy that the next step's products read costs no pass of its own.
+// All of it in float32. A bf16 weight is joined with its remainder first, and split again afterwards (split_weight.h).
+// So the bf16 copy that the next step's products read costs no pass of its own.
 //
 // Moves 28 bytes for each parameter, with either type of weight: gradient 4, moments 8 + 8, weight 4 + 4. A thread has
 // 8 parameters at a time: 8 loads of 16 bytes are under way.
@@ -70,7 +70,7 @@ __device__ void update(const ParameterTensor& tensor, int64_t first, const Updat
   if constexpr (!std::is_same_v<T, float>) store(tensor.remainder + first, remainders);
 }
 
-// 1 - beta^t, whose digits a difference would lose where beta is near 1.
+// 1 - beta^t. Where beta is near 1, a plain difference would lose digits.
 __device__ float correction(float log_beta, float t) { return -expm1f(t * log_beta); }
 
 template <class T>

@@ -7,10 +7,10 @@
 // dwpe once, and of dwte 8 C bytes for each token that occurs.
 //
 // The sums over a token have a fixed order and no atomics. The caller sorts tokens with the rows they come from. A
-// block has a window of 32 sorted places, and adds up dx run by run, a run being the places of one token. One that lies
-// within the window goes to dwte at once. One that is cut by the window's ends goes to the workspace: the part that
-// comes from the window before has slot 0, the part that begins here slot 1. Then a block for each window where a cut
-// run begins adds up its parts, however many windows they are in.
+// block has a window of 32 sorted places. It adds up dx run by run, a run being the places of one token. A run within
+// the window goes to dwte at once. One that the window's ends cut goes to the workspace. The part from the window
+// before has slot 0, the part that begins here slot 1. For each window where a cut run begins, a block then adds up its
+// parts, however many windows they are in.
 //
 // What nvcc 13.0 makes of it for sm_90, checked by tests/ablations/techniques/cuda/test_static.py. A line stands for
 // the most registers and the fewest warps of a template's instances.
@@ -67,7 +67,7 @@ __device__ void write(float* to, const float (&sum)[Width]) {
   store(to, values);
 }
 
-// The place's token continues the one before: its run is cut if a window begins here.
+// Whether the place's token continues the one before. Its run is cut if a window begins here.
 template <class T>
 __device__ bool continues(const EmbeddingBackward<T>& a, int64_t place) {
   return place > 0 && place < a.N && a.sorted_tokens[place] == a.sorted_tokens[place - 1];

@@ -1,5 +1,5 @@
-// The gradient of an embedding by a kernel (kernels/embedding.cu). The rows of the tokens are added in an order that
-// depends on nothing but the tokens.
+// The gradient of an embedding by a kernel (embedding.cu). The rows of the tokens are added in an order that depends on
+// nothing but the tokens.
 #include "ablations/techniques/cuda/call.h"
 #include "ablations/techniques/weights/embedding.h"
 #include "ablations/techniques/weights/embedding_gradient.h"

@@ -20,7 +20,7 @@ struct AddRows {
 //   m += (1 - beta1) (g - m);  v = beta2 v + (1 - beta2) g^2
 //   weight = weight kept - step_size m / (sqrt(v) / root_correction + eps)
 //   kept = 1 - lr decay;  step_size = lr / (1 - beta1^t);  root_correction = sqrt(1 - beta2^t)
-// A bf16 weight is joined with its remainder first, and split again afterwards (kernels/split_weight.h).
+// A bf16 weight is joined with its remainder first, and split again afterwards (split_weight.h).
 struct AdamW {
   Number type;  // of the weight
   void* weight;

@@ -1,10 +1,10 @@
-// A float32 weight as a bf16 number and the 16 bits that it lacks, both in use: products read the bf16 alone, the
-// optimizer joins the two and loses nothing.
+// A float32 weight as a bf16 number and the 16 bits that it lacks. Both are in use: products read the bf16 alone, and
+// the optimizer joins the two and loses nothing.
 //
 //     hi = (bits + 0x8000) >> 16,  lo = bits - (hi << 16),  bits = (hi << 16) + lo
 //
-// hi is the nearest bf16, of two equally near ones the greater in magnitude; lo is signed. TransformerEngine calls this
-// store_param_remainders.
+// hi is the nearest bf16; of two equally near ones it is the greater in magnitude. lo is signed. TransformerEngine
+// calls this store_param_remainders.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
-// Declarations only. LibTorch's wheel has c10d's ProcessGroupGloo.hpp, and a library with Gloo in it, but not Gloo's
-// own headers, which that header includes. c10d's classes hold Gloo's objects by pointers alone, and data_parallel.cpp
-// hands such pointers on without looking into them. So these few declarations are all that the compiler needs. Only
-// data_parallel.cpp sees this folder.
+// Declarations only, which only data_parallel.cpp sees. LibTorch's wheel has c10d's ProcessGroupGloo.hpp, and a library
+// with Gloo in it. That header includes Gloo's own headers, which the wheel lacks. The classes of c10d hold Gloo's
+// objects by pointers alone, and data_parallel.cpp only hands such pointers on. So these few declarations are all that
+// the compiler needs.
 #pragma once
 
 #include <chrono>
