@@ -147,8 +147,7 @@ CLI::Option* add_output(Command& command, const std::string& name, std::string& 
 
 CLI::Option* add_names(Command& command, const std::string& name, std::vector<std::string>& value,
                        const std::string& help, Repeats repeats) {
-  return add_list(command, name, help, repeats,
-                  [&value](std::vector<std::string> items) { value = std::move(items); });
+  return add_list(command, name, help, repeats, [&value](std::vector<std::string> items) { value = std::move(items); });
 }
 
 CLI::Option* add_names(Command& command, const std::string& name, std::string& value, const std::string& help) {

@@ -8,6 +8,7 @@
 #include "harness/process/process.h"
 #include "plots/export.h"
 #include "plots/gate.h"
+#include "plots/printable_texts.h"
 #include "plots/remarks.h"
 #include "plots/report.h"
 #include "plots/table.h"
@@ -44,6 +45,12 @@ Ran run_script(const char* script, const fs::path& document, const fs::path& out
   const std::string output = files::printable_lines(files::read_file(log, size_t{1} << 20));
   if (child.succeeded()) fs::remove(log);
   return {child, output};
+}
+
+// What plots/ draws has no control characters: its pages and drawings would be unreadable.
+template <Document T>
+void write_to_draw(const T& document, const fs::path& file) {
+  write_document(file, with_printable_texts(document, files::printable_lines));
 }
 
 }  // namespace
@@ -91,6 +98,7 @@ int show_study(const Study& study, bool json, bool verbose) {
 Drawn show_gate(const GateResult& result, const fs::path& out, bool json) {
   Drawn drawn;
   try {
+    write_to_draw(result, out / "gate.json");
     drawn = draw("page", out / "gate.json", out);
   } catch (const std::exception& error) {  // the verdict still counts
     fmt::print(stderr, "ladder: the page was not drawn: {}\n", printable(error.what()));
@@ -119,7 +127,7 @@ void remove_drawn_gate(const fs::path& out) {
 
 Drawn draw_report(const Report& report, const fs::path& out) {
   fs::create_directories(out);
-  write_document(out / "report.json", with_said(report));
+  write_to_draw(with_said(report), out / "report.json");
   files::write_file(out / "rungs.csv", rungs_csv(report));
   files::write_file(out / "steps.csv", steps_csv(report));
   files::write_file(out / "benchmark.json", benchmark_json(report).dump(1) + "\n");

@@ -1,6 +1,7 @@
 // Shows a document: prints its table, and draws its pictures by a script of plots/.
 #pragma once
 
+#include "plots/printable_texts.h"
 #include "results/gate.h"
 #include "results/report.h"
 #include "study/archive/study_files.h"
@@ -59,7 +60,7 @@ Drawn draw_report(const Report& report, const std::filesystem::path& out);
 template <Document T>
 Drawn draw_document(const T& document, const std::filesystem::path& out, const char* name) {
   std::filesystem::create_directories(out);
-  write_document(out / name, document);
+  write_document(out / name, with_printable_texts(document, files::printable_lines));
   return draw("report", out / name, out);
 }
 

@@ -8,6 +8,7 @@
 #include "files/printable.h"
 #include "harness/stats/verdict.h"
 #include "plots/history_table.h"
+#include "plots/printable_texts.h"
 
 #include <fmt/format.h>
 
@@ -41,7 +42,7 @@ int history(const HistoryFlags& flags) {
   if (!out.empty()) {
     try {
       fs::create_directories(out);
-      write_document(out / "history.json", history);
+      write_document(out / "history.json", with_printable_texts(history, files::printable_lines));
       said = draw("history", out / "history.json", out).said;  // what cannot be drawn changes no exit status
     } catch (const std::system_error& error) {
       if (!flags.fail_on_slowdown) throw;  // else the verdict still counts

@@ -87,7 +87,7 @@ void renew(const StudyFiles& study, const StudyPlace& place, const fs::path& out
   const fs::path& folder = place.folder();
   const bool keeps = has_edited_records(study.edits, folder);
   try {
-    if (!place.is_packed() && !keeps) write_document(folder / study_file, study.study);
+    if (!keeps) write_document(folder / study_file, study.study);
   } catch (const std::system_error& error) {
     if (fs::weakly_canonical(folder) == fs::weakly_canonical(out)) {
       throw std::invalid_argument(fmt::format("{}; --out names another folder to draw into", error.what()));
@@ -302,9 +302,10 @@ void add_report(CommandLine& line) {
   ReportFlags& flags = command.runs(report);
   command.heading("Arguments");
   command
-      .add_option("study", flags.studies,
-                  "one study or two: a folder, NAME.study.json with NAME.records.jsonl; or a report.json, a gate, a "
-                  "training's folder or log.jsonl, a sweep of learning rates, or a study of --to-loss")
+      .add_option(
+          "study", flags.studies,
+          "one study or two, by their folders; or a report.json, a gate, a training's folder or log.jsonl, a sweep "
+          "of learning rates, or a study of --to-loss")
       ->type_name("PATH")
       ->required()
       ->expected(1, 2);

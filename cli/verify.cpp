@@ -1,10 +1,8 @@
-// `ladder verify`: checks that a study follows from its records, and that files and tables are unchanged.
+// `ladder verify`: checks that a study follows from its records, and that its files are unchanged.
 #include "study/archive/verify.h"
 
-#include "ablations/run/study_folder.h"
 #include "cli/command.h"
 #include "files/printable.h"
-#include "plots/verify_exports.h"
 #include "study/archive/study_place.h"
 #include "text/figures.h"
 
@@ -26,12 +24,7 @@ struct VerifyFlags {
 
 int verify(const VerifyFlags& flags) {
   const StudyPlace place(flags.study);
-  Verification seen = verify_study(place.folder());
-  ExportVerification exports;
-  if (seen.findings.empty()) {
-    exports = verify_exports(place.folder(), read_document<Study>(place.folder() / study_file));
-    seen.findings = exports.findings;
-  }
+  const Verification seen = verify_study(place.folder());
   if (flags.json) {
     Json findings = Json::array();
     for (const Finding& finding : seen.findings) {
@@ -42,7 +35,6 @@ int verify(const VerifyFlags& flags) {
     }
     fmt::print("{}\n", files::ascii_text({{"findings", findings},
                                           {"unchecked", seen.unchecked},
-                                          {"not_covered", exports.not_covered},
                                           {"records", seen.records},
                                           {"files", seen.files},
                                           {"values", seen.values}}));
@@ -79,17 +71,13 @@ void add_verify(CommandLine& line) {
       {.group = "Report",
        .name = "verify",
        .summary = "compute a study again from its records, and every hash",
-       .about =
-           "Checks that a study follows from its records. Computes again every number and text of study.json, the "
-           "summary, sizes and proofs of each record, and the SHA-256 of each file. Names what differs, with both "
-           "values. If nothing differs, it also makes report.json and the tables beside the study again and compares "
-           "them. --json names the files that are not covered, such as pages, pictures and logs. Writes nothing. The "
-           "exit status is 1 if something differs.",
+       .about = "Checks that a study follows from its records. Computes again every number and text of study.json, the "
+                "summary, sizes and proofs of each record, and the SHA-256 of each file. Names what differs, with both "
+                "values. Writes nothing. The exit status is 1 if something differs.",
        .examples = {{"ladder verify study", "Names each file and field that is not what it should be."}}});
   VerifyFlags& flags = command.runs(verify);
   command.heading("Arguments");
-  add_text(command, "study", flags.study, "a study's folder, or NAME.study.json with NAME.records.jsonl", "PATH")
-      ->required();
+  add_text(command, "study", flags.study, "a study's folder", "PATH")->required();
   command.heading("What to print");
   command.add_flag("--json", flags.json, "print the findings as JSON");
 }

@@ -11,16 +11,17 @@
 namespace files {
 namespace {
 
-// Unicode's format characters (general category Cf) and line separators, as far as they change how a line looks.
-constexpr std::array<std::pair<uint32_t, uint32_t>, 9> acted_on = {{{0x80, 0x9f},
-                                                                    {0xad, 0xad},
-                                                                    {0x61c, 0x61c},
-                                                                    {0x180e, 0x180e},
-                                                                    {0x200b, 0x200f},
-                                                                    {0x2028, 0x202e},
-                                                                    {0x2060, 0x206f},
-                                                                    {0xfeff, 0xfeff},
-                                                                    {0xe0000, 0xe0fff}}};
+// Unicode's format characters (general category Cf) and line separators, and what no XML holds.
+constexpr std::array<std::pair<uint32_t, uint32_t>, 10> acted_on = {{{0x80, 0x9f},
+                                                                     {0xad, 0xad},
+                                                                     {0x61c, 0x61c},
+                                                                     {0x180e, 0x180e},
+                                                                     {0x200b, 0x200f},
+                                                                     {0x2028, 0x202e},
+                                                                     {0x2060, 0x206f},
+                                                                     {0xfeff, 0xfeff},
+                                                                     {0xfffe, 0xffff},
+                                                                     {0xe0000, 0xe0fff}}};
 
 bool is_acted_on(uint32_t code) {
   return std::ranges::any_of(acted_on, [&](const auto& range) { return code >= range.first && code <= range.second; });

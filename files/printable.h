@@ -10,8 +10,8 @@
 namespace files {
 
 // `text` in one line of valid UTF-8. Line ends and tabs become blanks. Spells out what a terminal would act on. Control
-// characters and bytes that are not UTF-8 become \xNN. Marks of direction, characters of no width and tags become
-// \u{NNNN}. In a job on GitHub "::" and "##[" are parted, which its runner would obey.
+// characters and bytes that are not UTF-8 become \xNN. Marks of direction, characters of no width, tags and what
+// XML excludes become \u{NNNN}. In a job on GitHub "::" and "##[" are parted, which its runner would obey.
 [[nodiscard]] std::string printable(std::string_view text);
 
 // The same for a text that keeps its line ends and tabs. It comes in pieces that may end within a character.

@@ -5,7 +5,6 @@ import json
 import re
 from pathlib import Path
 
-import words
 from sections import Code_, trust
 from words import clean
 
@@ -42,9 +41,8 @@ def code(value):
 
 def block(text):
     """A text of several lines as it is, in a code block."""
-    shown = words.clean_lines(text)
-    fence = "`" * max(3, max((len(run) + 1 for run in re.findall("`+", shown)), default=0))
-    return Md(f"{fence}text\n{shown}\n{fence}")
+    fence = "`" * max(3, max((len(run) + 1 for run in re.findall("`+", text)), default=0))
+    return Md(f"{fence}text\n{text}\n{fence}")
 
 
 def commands(text):

@@ -16,13 +16,13 @@ import theme
 from letters import fitted
 from sections import trust
 from study import is_usable
-from words import clean, clean_lines
+from words import clean
 
 HERE = Path(__file__).resolve().parent
 
 
 def escaped(value):
-    """A value for Jinja's autoescape, without control characters. Our own HTML stays as it is."""
+    """A value for Jinja's autoescape, in one line. Our own HTML stays as it is."""
     return clean(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 
@@ -43,7 +43,7 @@ def paragraphs(text):
     def shown(block):
         lines = block.split("\n")
         if all(line.startswith("    ") for line in lines):
-            return markupsafe.Markup('<pre tabindex="0">{}</pre>').format(clean_lines("\n".join(line[4:] for line in lines)))
+            return markupsafe.Markup('<pre tabindex="0">{}</pre>').format("\n".join(line[4:] for line in lines))
         return markupsafe.Markup("<p>{}</p>").format(commands(block))
 
     return markupsafe.Markup("\n").join(shown(block) for block in text.split("\n\n") if block.strip())
@@ -114,7 +114,7 @@ def render(page):
 
     environment = jinja2.Environment(loader=jinja2.FileSystemLoader(HERE), undefined=jinja2.StrictUndefined, finalize=escaped,
                                      trim_blocks=True, lstrip_blocks=True, autoescape=True)
-    environment.filters.update(commands=commands, paragraphs=paragraphs, clean_lines=lambda text: markupsafe.escape(clean_lines(text)))
+    environment.filters.update(commands=commands, paragraphs=paragraphs, lines=markupsafe.escape)
     css, script = style(), (HERE / "page.js").read_text(encoding="utf-8")
     environment.globals.update(as_text=as_text, drawings=drawings, style=markupsafe.Markup(css), script=markupsafe.Markup(script),
                                policy=markupsafe.Markup(policy(css, script)))

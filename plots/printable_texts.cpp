@@ -2,13 +2,13 @@
 
 namespace ablations {
 
-files::Json with_printable_texts(const files::Json& value) {
-  if (value.is_string()) return files::printable(value.get_ref<const std::string&>());
-  files::Json shown = value;
-  for (files::Json& member : shown) {
-    if (member.is_string() || member.is_structured()) member = with_printable_texts(member);
+files::Json with_printable_texts(const files::Json& document, Shown shown) {
+  if (document.is_string()) return shown(document.get_ref<const std::string&>());
+  files::Json result = document;
+  for (files::Json& member : result) {
+    if (member.is_string() || member.is_structured()) member = with_printable_texts(member, shown);
   }
-  return shown;
+  return result;
 }
 
 }  // namespace ablations

@@ -6,14 +6,17 @@
 
 namespace ablations {
 
-// Every string of the document; keys stay the schema's.
-files::Json with_printable_texts(const files::Json& document);
+using Shown = std::string (*)(std::string_view);
 
+// Every string of the document; keys stay the schema's.
+files::Json with_printable_texts(const files::Json& document, Shown shown = files::printable);
+
+// `shown`: files::printable_lines, where a text may have several lines.
 template <HasFields T>
-T with_printable_texts(T document) {
+T with_printable_texts(T document, Shown shown = files::printable) {
   each_text(
-      document, [](std::string& text) { text = files::printable(text); },
-      [](files::Json& json) { json = with_printable_texts(json); });
+      document, [&](std::string& text) { text = shown(text); },
+      [&](files::Json& json) { json = with_printable_texts(json, shown); });
   return document;
 }
 

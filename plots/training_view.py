@@ -7,7 +7,7 @@ import re
 import charts
 from charts.lr_sweep import rate_of
 from sections import Beside, Cell, Code, Fold, Line, Page, Table, figures, flatten, folded, remarks, values
-from words import clean, clean_lines, digits3, times
+from words import clean, digits3, times
 
 NAME, CHARTS = "report", charts.OF_TRAINING + charts.OF_LR_SWEEP + charts.OF_TO_LOSS
 TERMS = {
@@ -51,7 +51,7 @@ OWN = {"lr_sweep": ("learning_rate.max", "learning_rate.min"), "to_loss": ("reci
 
 def samples(document):
     """What the model wrote: the last text first. Empty lines in a row are one."""
-    texts = [(s["step"], re.sub(r"\n\s*\n(\s*\n)+", "\n\n", clean_lines(s["text"]))) for s in document.get("samples", [])]
+    texts = [(s["step"], re.sub(r"\n\s*\n(\s*\n)+", "\n\n", s["text"])) for s in document.get("samples", [])]
     if not texts:
         return []
     (step, text), earlier = texts[-1], texts[:-1]

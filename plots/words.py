@@ -1,29 +1,9 @@
-"""Values and names as text, for all charts and pages: times, bytes, ratios.
-
-Text of a document is untrusted. clean() it before it reaches a chart: a control character makes an SVG unreadable.
-"""
-
-import re
-import unicodedata
+"""Values and names as text, for all charts and pages: times, bytes, ratios."""
 
 
 def clean(text):
-    """The text in one line: blanks for white space, U+FFFD for control characters and unpaired surrogates, no format characters."""
-    out = []
-    for c in str(text):
-        category = unicodedata.category(c)
-        if c.isspace() or category in ("Zl", "Zp"):
-            out.append(" ")
-        elif category in ("Cc", "Cs", "Cn") or c in "\ufffe\uffff":
-            out.append("\ufffd")
-        elif category != "Cf":
-            out.append(c)
-    return re.sub(" +", " ", "".join(out)).strip()
-
-
-def clean_lines(text):
-    """The same of a text that keeps its line ends and its blanks, as code."""
-    return "\n".join(" ".join(map(clean, line.split(" "))) for line in str(text).split("\n"))
+    """The text in one line, without white space at its ends."""
+    return " ".join(str(text).split())
 
 
 def shorten(text, limit):

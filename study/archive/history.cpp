@@ -5,7 +5,6 @@
 #include "files/files.h"
 #include "harness/process/utc.h"
 #include "harness/stats/change_points.h"
-#include "study/archive/study_place.h"
 
 #include <fmt/format.h>
 
@@ -154,8 +153,8 @@ Found find_studies(const fs::path& folder) {
     throw std::invalid_argument(
         fmt::format("{}: {}", folder.string(), fs::exists(folder) ? "not a folder" : "no such file or folder"));
   }
-  const std::vector<fs::path> files = files::files_below(
-      folder, [](const fs::path& file) { return file.filename() == study_file || is_packed_study(file); });
+  const std::vector<fs::path> files =
+      files::files_below(folder, [](const fs::path& file) { return file.filename() == study_file; });
   Found found;
   found.any_file = !files.empty();
   for (const fs::path& file : files) {
@@ -293,7 +292,7 @@ History history_of(const fs::path& folder, double min_effect) {
   }
   const std::vector<Series> all = series_of(std::move(points));
   if (all.empty()) {
-    const std::string why = !found.any_file ? "no study.json or NAME.study.json in it or below"
+    const std::string why = !found.any_file ? "no study.json in it or below"
                             : read == 0     ? "none of its studies can be read: " + found.skipped.front().reason
                                             : "no study in it has a measured rung that can be used";
     throw std::invalid_argument(fmt::format("{}: {}; `ladder ablate` makes studies", folder.string(), why));

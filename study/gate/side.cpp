@@ -97,7 +97,7 @@ Side read_side(const fs::path& path) {
   Side side{.source = path.string(), .samples = {}, .left_out = {}};
   if (fs::is_directory(path) && !fs::exists(path / "plan.json")) {
     add_records(side, path);
-  } else if (fs::is_directory(path) || path.filename() == "study.json" || is_packed_study(path)) {
+  } else if (fs::is_directory(path) || path.filename() == "study.json") {
     add_study(side, StudyPlace(path).folder());
   } else if (const Json document = files::read_any_json(path); files::kind_of(document) == Baseline::kind) {
     side.samples.push_back(sample_of(read_baseline(path)));

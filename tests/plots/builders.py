@@ -24,7 +24,7 @@ import study_view
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "plots" / "render.py"
-NASTY = "<script>alert(1)</script> & \x07 \u202e" + "x" * 10000
+NASTY = "<script>alert(1)</script> & " + "x" * 10000
 
 
 def schema(kind):

@@ -137,10 +137,10 @@ def test_a_training_has_a_page_and_markdown():
 
 
 def test_what_a_model_writes_stays_text():
-    html, report = made(training_report_of(samples=["of of of", "KING:\n\n\n\nHence, <b>thou</b> art\n```\n# no heading \x1b[31m"]))
-    assert "<summary>What it writes after step 10</summary>\n\n````text\nKING:\n\nHence, <b>thou</b> art\n```\n# no heading \ufffd[31m\n````\n" in report
+    html, report = made(training_report_of(samples=["of of of", "KING:\n\n\n\nHence, <b>thou</b> art\n```\n# no heading"]))
+    assert "<summary>What it writes after step 10</summary>\n\n````text\nKING:\n\nHence, <b>thou</b> art\n```\n# no heading\n````\n" in report
     assert "<summary>What it wrote before</summary>\n\n**After step 1**\n\n```text\nof of of\n```\n" in report
-    assert '<pre tabindex="0">KING:\n\nHence, &lt;b&gt;thou&lt;/b&gt; art\n```\n# no heading \ufffd[31m</pre>' in html
+    assert '<pre tabindex="0">KING:\n\nHence, &lt;b&gt;thou&lt;/b&gt; art\n```\n# no heading</pre>' in html
 
 
 def test_a_sweep_has_a_page_and_a_table():

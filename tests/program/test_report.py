@@ -24,16 +24,9 @@ SEEDS = ROOT / "tests" / "fuzz" / "seeds"
 
 
 @pytest.fixture
-def unpacked(tmp_path) -> pathlib.Path:
-    """The folder into which `report` unpacks."""
-    (tmp_path / "unpacked").mkdir()
-    return tmp_path / "unpacked"
-
-
-@pytest.fixture
-def report(ladder, unpacked, tmp_path):
+def report(ladder, tmp_path):
     def run(*arguments):
-        return ladder("report", *arguments, cwd=tmp_path, variables={"LADDER_PYTHON": "/bin/true", "TMPDIR": str(unpacked)})
+        return ladder("report", *arguments, cwd=tmp_path, variables={"LADDER_PYTHON": "/bin/true"})
 
     return run
 
@@ -158,35 +151,6 @@ def test_a_report_is_drawn_again(measured, report, tmp_path) -> None:
     document["studies"][0]["study"]["schema_version"] = 0
     refused(report(write_json(tmp_path / "old.json", document)), "old.json", '"schema_version" is 0')
     refused(report(write_json(tmp_path / "old.json", {**document, "schema_version": 2})), "old.json", '"schema_version" is 2')
-
-
-def test_a_study_in_two_files(measured, report, unpacked, tmp_path) -> None:
-    shutil.copy(measured / "study.json", tmp_path / "gpu.study.json")
-    files = [measured / "plan.json", *sorted((measured / "records").glob("*.json"))]
-    lines = [json.dumps({"file": str(path.relative_to(measured)), "document": read_json(path)}) for path in files]
-    (tmp_path / "gpu.records.jsonl").write_text("\n".join(lines) + "\n")
-    done = report("gpu.study.json", "--out", "drawn")
-    assert done.returncode == 0 and done.stderr == "", done.stderr
-    entry = check(read_json(tmp_path / "drawn" / "report.json"))["studies"][0]
-    made = read_json(measured / "report.json")["studies"][0]
-    assert entry["source"] == "gpu.study.json" and entry["runs"] == made["runs"] and entry["losses"] == made["losses"]
-    assert entry["study"] == made["study"], "the files are to the byte what they were: their hashes are the same"
-    (tmp_path / "gpu.records.jsonl").write_text("\n".join(lines[1:]) + "\n")
-    refused(report("gpu.study.json"), "gpu.records.jsonl", "no plan.json")
-    (tmp_path / "gpu.records.jsonl").write_text(lines[0] + "\n" + lines[1].replace('"duration_s": ', '"duration_s": NaN, "x": ') + "\n")
-    refused(report("gpu.study.json"), "gpu.records.jsonl: line 2", "not valid JSON")
-    for twice in (lines[1].replace('"file": "records/', '"file": "records/./'), lines[1].replace('"file": "records/', '"file": "study.json", "x": "')):
-        (tmp_path / "gpu.records.jsonl").write_text("\n".join([*lines, twice]) + "\n")
-        refused(report("gpu.study.json"), f"gpu.records.jsonl: line {len(lines) + 1}", "appears twice")
-    for place in ("../x.json", "records/../../x.json", "/etc/x.json", "", "records/"):
-        (tmp_path / "gpu.records.jsonl").write_text(json.dumps({"file": place, "document": {"kind": "plan"}}) + "\n")
-        refused(report("gpu.study.json"), "gpu.records.jsonl: line 1", "outside the study's folder")
-    for line in ({"kind": "plan"}, {"file": "x.json", "document": {"kind": "../x"}}, []):
-        (tmp_path / "gpu.records.jsonl").write_text(json.dumps(line) + "\n")
-        refused(report("gpu.study.json"), "gpu.records.jsonl: line 1")
-    (tmp_path / "gpu.records.jsonl").unlink()
-    refused(report("gpu.study.json"), "gpu.records.jsonl")
-    assert not list(unpacked.iterdir())
 
 
 def test_what_is_kept_with_a_study_is_shown_beside_it(measured, report, tmp_path) -> None:
