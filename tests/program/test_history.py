@@ -266,11 +266,11 @@ def test_hostile_names_reach_neither_terminal_nor_picture(ladder, tmp_path) -> N
         place = stored(tmp_path / "studies", day, 1.3 if day >= 6 else 1.0, git_commit="e\u20ac" * 9, torch=evil, cpu={"model": evil})
         study = read_json(place)
         study["id"] = evil + str(day)
-        study["ladder"]["name"] = study["workload"]["model"] = evil
+        study["ladder"]["title"] = study["workload"]["model"] = evil
         for rung in study["rungs"]:
             rung["title"] = rung["label"] = evil
         if day == 5:
-            study["environment"] |= {"git_commit": "\u20ac" * 40, "git_dirty": "yes"}  # its first nine bytes are not UTF-8
+            study["environment"] |= {"git_commit": "\u20ac" * 40, "git_dirty": True}  # its first nine bytes are not UTF-8
         if day == 7:
             study["environment"] |= {"git_commit": [7], "git_dirty": 7}
         write_json(place, study)
