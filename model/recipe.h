@@ -40,24 +40,23 @@ constexpr auto names_of(Autocast) { return std::to_array<std::string_view>({"off
 enum class QkvProducts { one, three };
 constexpr auto names_of(QkvProducts) { return std::to_array<std::string_view>({"one", "three"}); }
 
-// `manual` writes the T x T matrix out with plain operations; `packed` is packed_attention.cpp; the others are the
+// `manual` writes the T x T matrix out with plain operations. `packed` is an operation of our own. The others are the
 // implementations of scaled_dot_product_attention, of which exactly one is enabled.
 enum class Attention { manual, math, efficient, flash, cudnn, packed };
 constexpr auto names_of(Attention) {
   return std::to_array<std::string_view>({"manual", "math", "efficient", "flash", "cudnn", "packed"});
 }
 
-// PyTorch's own operations; the gradient of the logits written over the log-probabilities (cross_entropy.cpp); or head
-// and loss as one operation that never holds all logits (fused_loss.cpp, cuda/head_loss.cpp).
+// PyTorch's own operations; the gradient of the logits written over the log-probabilities; or head and loss as one
+// operation that never holds all logits.
 enum class CrossEntropy { aten, in_place, fused };
 constexpr auto names_of(CrossEntropy) { return std::to_array<std::string_view>({"aten", "in_place", "fused"}); }
 
-// Who multiplies in the linear layers and the head: the libraries that ATen calls, or products.cpp.
+// Who multiplies in the linear layers and the head: the libraries that ATen calls, or a loop of our own.
 enum class Products { aten, packed };
 constexpr auto names_of(Products) { return std::to_array<std::string_view>({"aten", "packed"}); }
 
-// PyTorch's own operations, or the operation that fused_norm.cpp or fused_mlp.cpp makes of several; on a GPU
-// cuda/add_norm.cpp or cuda/mlp.cpp.
+// PyTorch's own operations, or one that takes the place of several.
 enum class Norm { aten, fused };
 constexpr auto names_of(Norm) { return std::to_array<std::string_view>({"aten", "fused"}); }
 enum class Mlp { aten, fused };
