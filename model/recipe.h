@@ -12,12 +12,12 @@
 
 namespace model {
 
-// The fields' types, each with its values' names in JSON.
+// The fields' types, each with its values' names in JSON. Files named here are in ablations/techniques.
 enum class Device { cpu, cuda };
 constexpr auto names_of(Device) { return std::to_array<std::string_view>({"cpu", "cuda"}); }
 
-// What the C library does with a freed tensor: `release` hands big blocks back to the kernel, which zeroes and faults
-// them in again at the next step; `keep` leaves them mapped.
+// What the C library does with a freed tensor. `release` hands big blocks back to the kernel, which zeroes and faults
+// them in again at the next step. `keep` leaves them mapped.
 enum class HostMemory { release, keep };
 constexpr auto names_of(HostMemory) { return std::to_array<std::string_view>({"release", "keep"}); }
 
@@ -40,23 +40,24 @@ constexpr auto names_of(Autocast) { return std::to_array<std::string_view>({"off
 enum class QkvProducts { one, three };
 constexpr auto names_of(QkvProducts) { return std::to_array<std::string_view>({"one", "three"}); }
 
-// `manual` writes the T x T matrix out with plain operations. `packed` is an operation of our own. The others are the
+// `manual` writes the T x T matrix out with plain operations. `packed` is attention/packed.cpp. The others are the
 // implementations of scaled_dot_product_attention, of which exactly one is enabled.
 enum class Attention { manual, math, efficient, flash, cudnn, packed };
 constexpr auto names_of(Attention) {
   return std::to_array<std::string_view>({"manual", "math", "efficient", "flash", "cudnn", "packed"});
 }
 
-// PyTorch's own operations; the gradient of the logits written over the log-probabilities; or head and loss as one
-// operation that never holds all logits.
+// `aten`: PyTorch's own operations. `in_place`: the gradient of the logits is written over the log-probabilities
+// (cross_entropy/in_place.cpp). `fused`: head and loss are one operation that never holds all logits
+// (cross_entropy/head_loss.cpp).
 enum class CrossEntropy { aten, in_place, fused };
 constexpr auto names_of(CrossEntropy) { return std::to_array<std::string_view>({"aten", "in_place", "fused"}); }
 
-// Who multiplies in the linear layers and the head: the libraries that ATen calls, or a loop of our own.
+// Who multiplies in the linear layers and the head: the libraries that ATen calls, or products/cpu.cpp.
 enum class Products { aten, packed };
 constexpr auto names_of(Products) { return std::to_array<std::string_view>({"aten", "packed"}); }
 
-// PyTorch's own operations, or one that takes the place of several.
+// PyTorch's own operations, or one operation made of several (norm/norm.cpp, mlp/mlp.cpp).
 enum class Norm { aten, fused };
 constexpr auto names_of(Norm) { return std::to_array<std::string_view>({"aten", "fused"}); }
 enum class Mlp { aten, fused };
@@ -74,8 +75,8 @@ enum class Optimizer { loop, foreach, fused };
 constexpr auto names_of(Optimizer) { return std::to_array<std::string_view>({"loop", "foreach", "fused"}); }
 
 // What is trained. `separate`: float32 weights, which autocast copies to 16 bits in each step, and gradients that
-// autograd makes anew. `master`: the tensors that products read, under bf16 autocast each with the 16 bits that it
-// lacks beside it, gradients that stay in place (gradients.h), and one pass for clipping and AdamW.
+// autograd makes anew. `master`: the tensors that products read. Under bf16 autocast each has the 16 bits that it lacks
+// beside it. Gradients stay in place (gradients.h), and one pass makes clipping and AdamW.
 enum class Weights { separate, master };
 constexpr auto names_of(Weights) { return std::to_array<std::string_view>({"separate", "master"}); }
 
@@ -132,8 +133,8 @@ void visit_fields(RecipeType& recipe, Visitor&& visit) {
 // All fields, always. Throws nothing.
 nlohmann::json to_json(const Recipe& recipe);
 
-// `fields` may hold any subset; the rest keeps the values of `base`. Throws std::invalid_argument naming the unknown
-// field, the wrong type or the value with what is allowed; `where` (a file, "--recipe") begins the message.
+// `fields` may hold any subset; the rest keeps the values of `base`. Throws std::invalid_argument for an unknown field,
+// a wrong type, or a value with what is allowed. The message begins with `where` (a file, "--recipe").
 Recipe recipe_from_json(const nlohmann::json& fields, const std::string& where, const Recipe& base = {});
 
 // {"field": [before, after]} for the fields that differ.
