@@ -40,6 +40,10 @@ constexpr auto names_of(Autocast) { return std::to_array<std::string_view>({"off
 enum class QkvProducts { one, three };
 constexpr auto names_of(QkvProducts) { return std::to_array<std::string_view>({"one", "three"}); }
 
+// How the gradients of query, key and value become one matrix, whose sum is the bias's gradient: in two passes or one.
+enum class QkvGradient { separate, joined };
+constexpr auto names_of(QkvGradient) { return std::to_array<std::string_view>({"separate", "joined"}); }
+
 // `manual` writes the T x T matrix out with plain operations. `packed` is attention/packed.cpp. The others are the
 // implementations of scaled_dot_product_attention, of which exactly one is enabled.
 enum class Attention { manual, math, efficient, flash, cudnn, packed };
@@ -91,6 +95,7 @@ struct Recipe {
   MatmulPrecision matmul_precision = MatmulPrecision::highest;
   Autocast autocast = Autocast::off;
   QkvProducts qkv_products = QkvProducts::one;
+  QkvGradient qkv_gradient = QkvGradient::separate;
   Attention attention = Attention::manual;
   CrossEntropy cross_entropy = CrossEntropy::aten;
   Residual residual = Residual::float32;
@@ -116,6 +121,7 @@ void visit_fields(RecipeType& recipe, Visitor&& visit) {
   visit("matmul_precision", recipe.matmul_precision);
   visit("autocast", recipe.autocast);
   visit("qkv_products", recipe.qkv_products);
+  visit("qkv_gradient", recipe.qkv_gradient);
   visit("attention", recipe.attention);
   visit("cross_entropy", recipe.cross_entropy);
   visit("residual", recipe.residual);

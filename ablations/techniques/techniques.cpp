@@ -20,6 +20,7 @@ Technique batches();
 Technique matmul_precision();
 Technique autocast();
 Technique qkv_products();
+Technique qkv_gradient();
 Technique attention();
 Technique cross_entropy();
 Technique residual();
@@ -35,9 +36,9 @@ Technique determinism();
 
 const std::vector<Technique>& techniques() {
   static const std::vector<Technique> all{
-      device(),    host_memory(),     batches(),   matmul_precision(), autocast(),      qkv_products(),
-      attention(), cross_entropy(),   residual(),  products(),         norm(),          mlp(),
-      execution(), vocabulary_rows(), optimizer(), weights(),          data_parallel(), determinism()};
+      device(),          host_memory(),   batches(),  matmul_precision(), autocast(),   qkv_products(), qkv_gradient(),
+      attention(),       cross_entropy(), residual(), products(),         norm(),       mlp(),          execution(),
+      vocabulary_rows(), optimizer(),     weights(),  data_parallel(),    determinism()};
   return all;
 }
 

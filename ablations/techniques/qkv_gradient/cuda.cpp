@@ -1,0 +1,61 @@
+#include "ablations/techniques/cpu/fused.h"
+#include "ablations/techniques/cuda/call.h"
+#include "ablations/techniques/qkv_gradient/join.h"
+#include "ablations/techniques/qkv_gradient/qkv_gradient.h"
+
+#include <torch/csrc/autograd/custom_function.h>
+
+namespace model {
+
+using at::Tensor;
+
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+// dq, dk and dv (B, T, C) of one type -> (B, T, 3C). The sums of its columns are written to `bias`, or added.
+Tensor joined(const Tensor& dq, const Tensor& dk, const Tensor& dv, const Gradients::Place& bias) {
+  const int64_t B = dq.size(0), T = dq.size(1), C = dq.size(2);
+  const Tensor query = dq.contiguous(), key = dk.contiguous(), value = dv.contiguous();
+  Tensor together = at::empty({B, T, 3 * C}, dq.options());
+  with_type(dq.scalar_type(), [&]<class Number>() {
+    const Tensor workspace = at::empty({kernels::join_workspace<Number>(B * T, C)}, bias.buffer.options());
+    kernels::join<Number>(
+        {.parts = {pointer<const Number>(query), pointer<const Number>(key), pointer<const Number>(value)},
+         .N = B * T,
+         .C = C,
+         .joined = pointer<Number>(together),
+         .sums = pointer<float>(bias.buffer),
+         .accumulate = bias.accumulate,
+         .workspace = pointer<float>(workspace)},
+        stream_for(dq));
+  });
+  return together;
+}
+
+struct JoinedThirds : torch::autograd::Function<JoinedThirds> {
+  static variable_list forward(AutogradContext* context, const Tensor& qkv, const Tensor& bias, Gradients* gradients) {
+    context->save_for_backward({bias});
+    context->saved_data["gradients"] = handle_of(gradients);
+    return qkv.chunk(3, -1);
+  }
+
+  static variable_list backward(AutogradContext* context, variable_list upstream) {
+    const Node node("model::qkv_gradient");
+    const Tensor bias = context->get_saved_variables()[0];
+    auto* gradients = from_handle<Gradients>(context->saved_data["gradients"]);
+    const Gradients::Place place = place_for(gradients, bias);
+    const Tensor d_qkv = joined(upstream[0], upstream[1], upstream[2], place);
+    return {d_qkv, gradients == nullptr ? place.buffer : Tensor(), Tensor()};
+  }
+};
+
+}  // namespace
+
+std::array<Tensor, 3> joined_thirds(const Tensor& qkv, const Tensor& bias, Gradients* gradients) {
+  const variable_list thirds = JoinedThirds::apply(qkv, bias, gradients);
+  return {thirds[0], thirds[1], thirds[2]};
+}
+
+}  // namespace model
