@@ -49,7 +49,7 @@ def test_both_calls_without_a_gpu(bundle, elsewhere) -> None:
 DOCTOR = json.dumps({"environment": {"gpu": {"name": "H100", "memory_bytes": 79 * 2**30}}, "ladders": {
     **{ladder: [] for ladder in ("gpt2-fp16", "qkv", "data-pipeline")},
     "gpt2": [{"rung": rung, "status": "can be measured"} for rung in ("gpu", "graph", "flash")] +
-            [{"rung": "fused_norm", "status": "not applicable here", "reason": "no CUDA kernels"}]}})
+            [{"rung": "residual16", "status": "not applicable here", "reason": "no CUDA kernels"}]}})
 RECORD = {"status": "ok", "proofs": [{"field": "device", "passed": True}]}
 UNPROVEN = {"status": "ok", "proofs": [{"field": "execution", "passed": False, "expected": "one graph launch", "observed": "2 waits"}]}
 
@@ -95,7 +95,7 @@ def test_a_step_that_fails_says_why_and_stops_no_other(started, graph, words) ->
     process = started("prove", graph, "*Bad*) kill -9 $$;;")
     summary = process.communicate(timeout=600)[0]
     assert process.returncode == 1 and re.search(rf"^FAILED +gpt2/graph +\d+ s  {re.escape(words)}$", summary, re.M), summary
-    assert [verdicts(summary)[name] for name in ("doctor", "gpt2/fused_norm", "gpt2/gpu", "gpt2/flash", "test/Bad.C", "tests")] == [
+    assert [verdicts(summary)[name] for name in ("doctor", "gpt2/residual16", "gpt2/gpu", "gpt2/flash", "test/Bad.C", "tests")] == [
         "ok", "no result", "ok", "ok", "FAILED", "FAILED"]
     assert re.search(r"^FAILED +tests .* 2 ok, 1 no result, 1 FAILED$", summary, re.M), summary
 

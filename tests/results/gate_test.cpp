@@ -80,7 +80,7 @@ TEST(Documents, ABaselineKeepsItsRecordsAndSessions) {
 TEST(Documents, AGatesVerdictHoldsWholeDocuments) {
   GateResult gate;
   gate.created = "2026-11-23T14:10:13Z";
-  gate.subject = "rung fused_norm of ladder gpt2, B=16 T=1024";
+  gate.subject = "rung residual16 of ladder gpt2, B=16 T=1024";
   gate.verdict = GateOutcome::calibrated;
   gate.exit_status = 0;
   gate.pairs = 8;

@@ -313,10 +313,8 @@ void add_norm_backward(const AddNormBackward<T, B, W>& a, cudaStream_t stream) {
 template void add_norm_forward<float, float, float>(const AddNormForward<float, float, float>&, cudaStream_t);
 template void add_norm_forward<float, bf16, float>(const AddNormForward<float, bf16, float>&, cudaStream_t);
 template void add_norm_forward<bf16, bf16, float>(const AddNormForward<bf16, bf16, float>&, cudaStream_t);
-template void add_norm_forward<bf16, bf16, bf16>(const AddNormForward<bf16, bf16, bf16>&, cudaStream_t);
 template void add_norm_backward<float, float, float>(const AddNormBackward<float, float, float>&, cudaStream_t);
 template void add_norm_backward<float, bf16, float>(const AddNormBackward<float, bf16, float>&, cudaStream_t);
 template void add_norm_backward<bf16, bf16, float>(const AddNormBackward<bf16, bf16, float>&, cudaStream_t);
-template void add_norm_backward<bf16, bf16, bf16>(const AddNormBackward<bf16, bf16, bf16>&, cudaStream_t);
 
 }  // namespace kernels

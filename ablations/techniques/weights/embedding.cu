@@ -1,10 +1,8 @@
-// Token and position embedding.
+// The gradients of the token and position embeddings.
 //
-//     x[n] = wte[token[n]] + wpe[n % context]
 //     dwte[v] += sum of dx[n] over n with token[n] = v,  dwpe[t] (+)= sum of dx[n] over n with n % context = t
 //
-// Forward moves 2 N C elements (wte's rows and x) and wpe once. Backward moves 2 N C (dx for each of the two sums),
-// dwpe once, and of dwte 8 C bytes for each token that occurs.
+// Moves 2 N C elements (dx for each of the two sums), dwpe once, and of dwte 8 C bytes for each token that occurs.
 //
 // The sums over a token have a fixed order and no atomics. The caller sorts tokens with the rows they come from. A
 // block has a window of 32 sorted places. It adds up dx run by run, a run being the places of one token. A run within
@@ -14,7 +12,6 @@
 //
 // What nvcc 13.0 makes of it for sm_90, checked by tests/ablations/techniques/cuda/test_static.py. A line stands for
 // the most registers and the fewest warps of a template's instances.
-//     embedding_forward_kernel  32 registers, 256 threads, 64 warps of 64, 16-byte loads and stores
 //     token_parts_kernel        48 registers, 128 threads, 40 warps of 64, 16-byte loads and stores
 //     cut_tokens_kernel         32 registers, 128 threads, 64 warps of 64, 16-byte loads and stores
 //     positions_kernel          28 registers, 128 threads, 64 warps of 64, 16-byte loads and stores
@@ -24,30 +21,6 @@
 
 namespace kernels {
 namespace {
-
-constexpr int threads = 256, warps = threads / warp_size;
-
-// A warp has a row.
-template <class T, class W, int Width>
-__global__ __launch_bounds__(threads, 8) void embedding_forward_kernel(const EmbeddingForward<T, W> a) {
-  const int64_t row = int64_t{blockIdx.x} * warps + warp();
-  if (row >= a.N) return;
-  const int64_t token = a.tokens[row];
-  const bool known = token >= 0 && token < a.V;
-  const W* const of_token = a.wte + (known ? token : 0) * a.C;
-  const W* const of_position = a.wpe + row % a.context * a.C;
-  T* const x = a.x + row * a.C;
-  const int vectors = static_cast<int>(a.C) / Width;
-#pragma unroll 2
-  for (int i = lane(); i < vectors; i += warp_size) {
-    const Vector<W, Width> first = load<Width>(of_token + i * Width), second = load<Width>(of_position + i * Width);
-    Vector<T, Width> sum;
-#pragma unroll
-    for (int e = 0; e < Width; ++e)
-      sum.values[e] = from_float<T>(known ? to_float(first.values[e]) + to_float(second.values[e]) : NAN);
-    store(x + i * Width, sum);
-  }
-}
 
 constexpr int window = 32;  // sorted places of a block
 constexpr int column_threads = 128;
@@ -158,14 +131,6 @@ void backward(const EmbeddingBackward<T>& a, cudaStream_t stream) {
 
 }  // namespace
 
-template <class T, class W>
-void embedding_forward(const EmbeddingForward<T, W>& a, cudaStream_t stream) {
-  if (a.N == 0 || a.C == 0) return;
-  const bool whole = a.C % full_width<T> == 0 && aligned(a.x, a.wte, a.wpe);
-  const auto kernel = whole ? embedding_forward_kernel<T, W, full_width<T>> : embedding_forward_kernel<T, W, 1>;
-  launch("embedding_forward", kernel, grid_of(ceil_div(a.N, warps)), threads, stream, a);
-}
-
 int64_t embedding_backward_workspace(int64_t N, int64_t C) { return 2 * ceil_div(N, window) * C; }
 
 template <class T>
@@ -178,9 +143,6 @@ void embedding_backward(const EmbeddingBackward<T>& a, cudaStream_t stream) {
   }
 }
 
-template void embedding_forward<float, float>(const EmbeddingForward<float, float>&, cudaStream_t);
-template void embedding_forward<bf16, float>(const EmbeddingForward<bf16, float>&, cudaStream_t);
-template void embedding_forward<bf16, bf16>(const EmbeddingForward<bf16, bf16>&, cudaStream_t);
 template void embedding_backward<float>(const EmbeddingBackward<float>&, cudaStream_t);
 template void embedding_backward<bf16>(const EmbeddingBackward<bf16>&, cudaStream_t);
 

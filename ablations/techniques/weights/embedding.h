@@ -1,4 +1,4 @@
-// Token and position embedding, forward and backward.
+// The gradients of the token and position embeddings.
 #pragma once
 
 #include "ablations/techniques/cuda/types.h"
@@ -6,19 +6,6 @@
 #include <cstdint>
 
 namespace kernels {
-
-// T: the residual stream's type; W: the weights'. (float, float), (bf16, float), (bf16, bf16).
-template <class T, class W>
-struct EmbeddingForward {
-  const int64_t* tokens;  // (N); one outside [0, V) makes its row NaN
-  const W* wte;           // (V, C)
-  const W* wpe;           // (P, C), P >= context
-  T* x;                   // (N, C)
-  int64_t N, context;     // N = B * context: row n has position n % context
-  int64_t C, V;
-};
-template <class T, class W>
-void embedding_forward(const EmbeddingForward<T, W>& arguments, cudaStream_t stream);
 
 template <class T>
 struct EmbeddingBackward {

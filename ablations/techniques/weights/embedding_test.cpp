@@ -1,4 +1,4 @@
-// Token and position embedding against float64.
+// The gradients of the token and position embeddings against float64.
 #include "ablations/techniques/weights/embedding.h"
 
 #include "tests/ablations/techniques/cuda/kernel_test.h"
@@ -31,50 +31,6 @@ std::vector<int64_t> tokens_of(const Shape& shape) {
   // Some occur often, some once, some never.
   for (size_t n = 0; n < shape.N(); ++n) tokens.push_back(static_cast<int64_t>((n * n + n / 5) % shape.V));
   return tokens;
-}
-
-template <class T, class W>
-void expect_forward_is_right(const Shape& shape, size_t shift = 0) {
-  const auto tokens = tokens_of(shape);
-  const auto wte = random<W>(shape.V * shape.C, 1, 1, 0, shift), wpe = random<W>(shape.P * shape.C, 2, 1, 0, shift);
-  const auto results = in_both_orders([&] {
-    Buffer<T> x(shape.N() * shape.C, shift);
-    embedding_forward<T, W>({.tokens = tokens.data(),
-                             .wte = wte.data(),
-                             .wpe = wpe.data(),
-                             .x = x.data(),
-                             .N = static_cast<int64_t>(shape.N()),
-                             .context = static_cast<int64_t>(shape.context),
-                             .C = static_cast<int64_t>(shape.C),
-                             .V = static_cast<int64_t>(shape.V)},
-                            nullptr);
-    return Results{x.doubles()};
-  });
-  std::vector<double> expected;
-  for (size_t i = 0; i < shape.N() * shape.C; ++i) {
-    const size_t n = i / shape.C, c = i % shape.C;
-    expected.push_back(wte.at(static_cast<size_t>(tokens[n]) * shape.C + c) + wpe.at(n % shape.context * shape.C + c));
-  }
-  EXPECT_LT(relative_error(results[0], expected), rounding<T>);
-}
-
-TEST(Embedding, ForwardIsThatOfFloat64) {
-  for (const Shape& shape : shapes) {
-    for (const size_t shift : {0, 1}) {
-      SCOPED_TRACE(testing::Message() << shape);
-      expect_forward_is_right<float, float>(shape, shift);
-      expect_forward_is_right<bf16, float>(shape, shift);
-      expect_forward_is_right<bf16, bf16>(shape, shift);
-    }
-  }
-}
-
-TEST(Embedding, ATokenThatIsNoneMakesItsRowNaN) {
-  const std::vector<int64_t> tokens{1, -1, 3, 2};
-  const auto wte = random<float>(3 * 8, 1), wpe = random<float>(4 * 8, 2);
-  Buffer<float> x(4 * 8);
-  embedding_forward<float, float>({tokens.data(), wte.data(), wpe.data(), x.data(), 4, 4, 8, 3}, nullptr);
-  for (size_t i = 0; i < 32; ++i) EXPECT_EQ(std::isnan(x[i]), i / 8 == 1 || i / 8 == 2) << i;
 }
 
 struct Gradients {

@@ -20,7 +20,6 @@ BUILD = pathlib.Path(os.environ.get("LADDER_BUILD", ROOT / "build/release"))
 # For each file the tests, and the faults: what is wrong, the text, and what becomes of it.
 FAULTS = {
     ("add_norm.cu", "AddNorm/*Forward*"): [
-        ("rows past the last", "if (row >= a.N) return;", ""),
         ("a stride of one too many", "a.y + row * C;", "a.y + row * (C + 1);"),
         ("the longest rows lose what is past the registers", "return run(Int<width>(), Int<64>());",
          "return run(Int<width>(), Int<32>());"),
@@ -63,8 +62,11 @@ FAULTS = {
         ("no elements after the last vector", "i < count; i += threads) own +=", "i < 0; i += threads) own +="),
         ("NaN clips nothing", "coefficient > 1.0F ? 1.0F : coefficient", "coefficient < 1.0F ? coefficient : 1.0F"),
     ],
+    ("join.cu", "JoinKernel/*"): [
+        ("the parts lie behind each other", "row * pitch + part * a.C + column, values", "row * a.C + part * a.N * a.C + column, values"),
+        ("the sums of the second part are the first's", "a.workspace[int64_t{blockIdx.y} * pitch + part * a.C", "a.workspace[int64_t{blockIdx.y} * pitch + (part % 2) * a.C"),
+    ],
     ("embedding.cu", "Embedding*"): [
-        ("rows past the last", "if (row >= a.N) return;", ""),
         ("a run that comes from the window before is not cut", "bool from_before = continues(a, begin);", "bool from_before = false;"),
         ("a cut run has two windows at most",
          "while (continues(a, next * window) && a.sorted_tokens[next * window] == token);", "while (false);"),
@@ -72,7 +74,7 @@ FAULTS = {
     ],
 }
 # block_sum's is in a header.
-BARRIERS = {"add_norm.cu": "AddNorm/*", "column_sum.cu": "ColumnSums/*", "cross_entropy.cu": "CrossEntropyOf/*", "device.h": "MeanLoss*"}
+BARRIERS = {"add_norm.cu": "AddNorm/*", "column_sum.cu": "ColumnSums/*", "cross_entropy.cu": "CrossEntropyOf/*", "join.cu": "JoinKernel/*", "device.h": "MeanLoss*"}
 
 
 def planted() -> list:
