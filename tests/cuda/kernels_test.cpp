@@ -8,6 +8,7 @@
 #include "ablations/techniques/products/blas.h"
 #include "ablations/techniques/products/column_sum.h"
 #include "ablations/techniques/products/products.h"
+#include "ablations/techniques/qkv_gradient/join.h"
 #include "ablations/techniques/weights/adamw.h"
 #include "ablations/techniques/weights/embedding.h"
 #include "ablations/techniques/weights/gradient_norm.h"
@@ -137,6 +138,27 @@ TEST_F(Kernels, CrossEntropy) {
   }
 }
 
+TEST_F(Kernels, Join) {
+  const int64_t N = 1001, C = 768;
+  for (const at::ScalarType type : types) {
+    const Tensor q = on_gpu(random({N, C}), type), k = on_gpu(random({N, C}), type), v = on_gpu(random({N, C}), type);
+    const Tensor joined = at::empty({N, 3 * C}, q.options()), sums = floats({3 * C}), expected = at::cat({q, k, v}, 1);
+    with_type(type, [&]<class T>() {
+      const Tensor workspace = floats({kernels::join_workspace<T>(N, C)});
+      kernels::join<T>({.parts = {pointer<const T>(q), pointer<const T>(k), pointer<const T>(v)},
+                        .N = N,
+                        .C = C,
+                        .joined = pointer<T>(joined),
+                        .sums = pointer<float>(sums),
+                        .accumulate = false,
+                        .workspace = pointer<float>(workspace)},
+                       stream_for(q));
+    });
+    EXPECT_TRUE(at::equal(joined, expected));
+    expect_error("the sums of join", relative_error(sums, exact(expected).sum(0)), 1e-5);
+  }
+}
+
 TEST_F(Kernels, Embedding) {
   const int64_t B = 3, T = 130, C = 256, V = 500, P = 150, N = B * T;
   const Tensor tokens = at::arange(N).mul(37).remainder(101).to(at_device());
@@ -160,7 +182,7 @@ TEST_F(Kernels, Embedding) {
                                       .C = C,
                                       .V = V,
                                       .P = P},
-                                     stream_for(x));
+                                     stream_for(upstream));
     });
     const auto back = [&](const Tensor& table, const Tensor& indices) {
       return at::zeros(table.sizes(), at::kDouble).index_add(0, indices, exact(upstream));
