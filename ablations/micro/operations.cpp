@@ -76,8 +76,9 @@ std::vector<Variant> variants(const std::string& call, const Recipe& recipe) {
     if (std::ranges::find(optimization.replaces, call) == optimization.replaces.end()) continue;
     Recipe edited = recipe;
     optimization.edit(edited, harness::this_machine());
-    const bool is_possible = ablations::recipe_obstacle(edited, harness::this_machine()).empty();
-    if (is_possible) found.push_back({fmt::format("{}_{}", call, optimization.by), edited});
+    // A device that is not here is no obstacle of the optimization.
+    const auto obstacle = [](const Recipe& of) { return ablations::recipe_obstacle(of, harness::this_machine()); };
+    if (obstacle(edited) == obstacle(recipe)) found.push_back({fmt::format("{}_{}", call, optimization.by), edited});
   }
   return found;
 }

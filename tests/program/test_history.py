@@ -226,7 +226,7 @@ def test_what_cannot_be_read_is_named_and_skipped(ladder, tmp_path) -> None:
 
 
 @pytest.mark.parametrize(("name", "words"), [("absent", "no such file or folder"), ("file", "not a folder"),
-                                             ("empty", "no study.json or NAME.study.json in it or below"), ("broken", "none of its studies can be read"),
+                                             ("empty", "no study.json in it or below"), ("broken", "none of its studies can be read"),
                                              ("unmeasured", "no study in it has a measured rung")])
 def test_what_has_no_history_is_refused(name, words, ladder, tmp_path) -> None:
     (tmp_path / "file").write_text("")

@@ -91,12 +91,13 @@ def test_a_child_without_its_runner_dies_while_it_loads(small, start, tmp_path) 
 
 def test_the_program_may_be_built_anew_meanwhile(two_rungs, program, environment, tmp_path) -> None:
     """Every run of a study is made with the program that began it."""
-    copy = shutil.copy(program, tmp_path / "ladder")
-    runner = subprocess.Popen([copy, "ablate", "--ladder", two_rungs, "--repeats", "1", "--threads", "1", "--json", "--out",
+    copies = [shutil.copy(f"{program}{ending}", tmp_path / f"ladder{ending}") for ending in ("", "-gpt2")]
+    runner = subprocess.Popen([copies[0], "ablate", "--ladder", two_rungs, "--repeats", "1", "--threads", "1", "--json", "--out",
                                tmp_path / "study"], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     wait_for(lambda: child_of(runner.pid), "a child")
-    os.unlink(copy)
-    (tmp_path / "ladder").write_text("half a program")
+    for copy in copies:
+        os.unlink(copy)
+        copy.write_text("half a program")
     assert "FAILED" not in runner.communicate()[1] and runner.returncode == 0
 
 

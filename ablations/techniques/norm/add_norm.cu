@@ -22,7 +22,7 @@
 //     add_norm_forward_kernel          250 registers, 128 threads, 8 warps of 64, 16-byte loads and stores
 //     add_norm_backward_kernel<8, 24>  168 registers, 128 threads, 12 warps of 64, 16-byte loads and stores
 //     add_norm_backward_kernel<4, 24>  168 registers, 128 threads, 12 warps of 64, 16-byte loads and stores
-//     add_norm_backward_kernel         230 registers, 128 threads, 8 warps of 64, 16-byte loads and stores
+//     add_norm_backward_kernel         228 registers, 128 threads, 8 warps of 64, 16-byte loads and stores
 //     add_norm_weight_gradient_kernel  30 registers, 128 threads, 64 warps of 64
 #include "ablations/techniques/norm/add_norm.h"
 

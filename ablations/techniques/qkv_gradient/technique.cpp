@@ -69,7 +69,9 @@ reads it again for the sum. Passes over B x T x 3C numbers:
 copy and the sum are a small part of a step: on an H200 the copies of all layers take 0.45 of 29 ms, and the sums of all
 biases 1.0. It has not been timed on a GPU yet.)",
       .pytorch = R"(q, k, v = F.linear(x, weight, bias).chunk(3, -1)    # what it takes the place of)",
-      .proven = R"(Autograd's graph of a step has one node of the joined gradient for each layer and micro-step.)"};
+      .proven = R"(Autograd's graph of a step has one node of the joined gradient for each layer and micro-step.)",
+      .alone = R"(ladder run --ladder qkv --rung packed_qkv
+ladder run --ladder qkv --rung joined_qkv_gradient)"};
 }
 
 }  // namespace
