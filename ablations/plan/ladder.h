@@ -45,8 +45,8 @@ std::vector<Rung> climb(const Ladder& ladder, const harness::Machine& machine, c
 // Its title as a ladder shows it: "+ bf16 autocast".
 std::string label_of(const Rung& rung);
 
-// Index of the rung with a name or title (matches_name). Throws std::invalid_argument if there is none, and harness::Unfit
-// if it does not apply here. The message begins with `flag` and the name.
+// Index of the rung with a name or title (matches_name). Throws std::invalid_argument if there is none, and
+// harness::Unfit if it does not apply here. The message begins with `flag` and the name.
 size_t find_rung(const std::vector<Rung>& rungs, const std::string& name, const char* flag, const std::string& ladder);
 
 // Index of the rung from which speedups count.

@@ -4,7 +4,6 @@
 #include "ablations/techniques/techniques.h"
 #include "files/resources.h"
 #include "harness/clock/clock.h"
-#include "ablations/techniques/costs.h"
 #include "model/execution.h"
 #include "model/ranks.h"
 

@@ -35,7 +35,9 @@ Row& StepTable::at(const std::string& part) {
 
 void StepTable::fuse(const std::vector<std::string>& parts, Row row) {
   at(parts.front()) = std::move(row);
-  const auto is_other = [&](const Row& one) { return std::ranges::find(parts.begin() + 1, parts.end(), one.part) != parts.end(); };
+  const auto is_other = [&](const Row& one) {
+    return std::ranges::find(parts.begin() + 1, parts.end(), one.part) != parts.end();
+  };
   std::erase_if(rows, is_other);
 }
 
@@ -76,7 +78,9 @@ StepTable reference_table(const StepSizes& s) {
   };
   const double gathered = std::min(s.BT, s.rows) * C;  // rows of wte: no more than there are
   const double logits = s.BT * s.rows, four = 4 * BTC * s.low;
-  return {.rows = {
+  return {
+      .rows =
+          {
               // Reads tokens, a row of wte for each and T rows of wpe. Backward adds to the gradient of wte, which is
               // the head's, row by row. It writes the whole gradient of wpe.
               {.op = "embed",
@@ -130,11 +134,11 @@ StepTable reference_table(const StepSizes& s) {
                .matrices = logits * (f32 + (s.casts && !s.on_cpu ? s.low : 0)),
                .working = logits * f32 * (s.casts && !s.on_cpu ? 1 : 2)},
           },
-          // The norm reads every gradient. Scaling by it can be part of the update, and is where that is fused.
-          .clip = {.op = "clip", .forward_bytes = f32 * s.parameters},
-          // Reads weight, gradient and two moments, writes weight and moments (Loshchilov and Hutter 2019, algorithm
-          // 2). A split weight has 2 + 2 bytes for the update, as many as a float32 one.
-          .update = {.op = "adamw", .forward_bytes = 7 * f32 * s.parameters}};
+      // The norm reads every gradient. Scaling by it can be part of the update, and is where that is fused.
+      .clip = {.op = "clip", .forward_bytes = f32 * s.parameters},
+      // Reads weight, gradient and two moments, writes weight and moments (Loshchilov and Hutter 2019, algorithm
+      // 2). A split weight has 2 + 2 bytes for the update, as many as a float32 one.
+      .update = {.op = "adamw", .forward_bytes = 7 * f32 * s.parameters}};
 }
 
 }  // namespace

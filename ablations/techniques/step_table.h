@@ -43,18 +43,18 @@ struct StepSizes {
 // One call of an operation. Bytes that it reads and writes are without gradients of weights.
 struct Row {
   std::string op = {}, part = {};  // as in ops.h, and as the model announces it (Ops::on_part)
-  int64_t times = 1;     // per micro-step; of the update: per step
-  double flops = 0;      // of the forward pass
+  int64_t times = 1;               // per micro-step; of the update: per step
+  double flops = 0;                // of the forward pass
   double forward_bytes = 0, backward_bytes = 0;
   double gradients = 0;          // of weights: how many numbers
   bool is_backward_too = false;  // the forward pass makes the gradients, and `flops` are of both
   double kept = 0;               // bytes that forward leaves for backward, without `matrices`
   double matrices = 0;           // likewise, in matrices T x T or of logits
-  double working = 0;            // bytes for a while: beside what the loss keeps, in another's backward pass, in the update
+  double working = 0;  // bytes for a while: beside what the loss keeps, in another's backward pass, in the update
 };
 
 struct StepTable {
-  std::vector<Row> rows;            // of forward, in order
+  std::vector<Row> rows;  // of forward, in order
   Row clip = {.op = "clip"}, update = {.op = "adamw"};
 
   // The row of a part. Throws std::out_of_range if there is none.

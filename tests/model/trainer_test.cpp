@@ -215,7 +215,8 @@ TEST(Trainer, EvaluatingChangesNothing) {
                                  .max_steps = 4,
                                  .seed = 0,
                                  .schedule = {.peak = 3e-3, .floor = 3e-4, .warmup_steps = 1}};
-    Trainer left_alone(preset("tiny"), recipe, options, stream, step_parts()), evaluated(preset("tiny"), recipe, options, stream, step_parts());
+    Trainer left_alone(preset("tiny"), recipe, options, stream, step_parts()),
+        evaluated(preset("tiny"), recipe, options, stream, step_parts());
     // The first two windows are the micro-steps of the first step.
     const double before = evaluated.evaluate(stream, 2);
     for (int i = 0; i < 4; ++i) {

@@ -33,17 +33,17 @@ void amend_mlp(const StepSizes& s, StepTable& table) {
   if (s.recipe.mlp == Mlp::aten) return;
   const Row &fc = table.at("c_fc"), &gelu = table.at("gelu"), &proj = table.at("mlp_proj");
   const double pass = 4 * s.BTC * s.low;
-  table.fuse({"c_fc", "gelu", "mlp_proj"},
-             {.op = "mlp",
-              .part = "mlp",
-              .times = s.layers,
-              .flops = fc.flops + proj.flops,
-              .forward_bytes = fc.forward_bytes + gelu.forward_bytes + proj.forward_bytes - (s.on_cpu ? 0 : pass),
-              .backward_bytes =
-                  fc.backward_bytes + gelu.backward_bytes + proj.backward_bytes + (s.on_cpu ? pass : -2 * pass),
-              .gradients = fc.gradients + proj.gradients,
-              .kept = fc.kept + gelu.kept + proj.kept - (s.on_cpu ? pass : 0),
-              .working = gelu.working});
+  table.fuse(
+      {"c_fc", "gelu", "mlp_proj"},
+      {.op = "mlp",
+       .part = "mlp",
+       .times = s.layers,
+       .flops = fc.flops + proj.flops,
+       .forward_bytes = fc.forward_bytes + gelu.forward_bytes + proj.forward_bytes - (s.on_cpu ? 0 : pass),
+       .backward_bytes = fc.backward_bytes + gelu.backward_bytes + proj.backward_bytes + (s.on_cpu ? pass : -2 * pass),
+       .gradients = fc.gradients + proj.gradients,
+       .kept = fc.kept + gelu.kept + proj.kept - (s.on_cpu ? pass : 0),
+       .working = gelu.working});
 }
 
 }  // namespace

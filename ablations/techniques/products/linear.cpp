@@ -38,8 +38,7 @@ struct Linear {
     const Tensor &x = saved[0], &weight = saved[1], &bias = saved[2], dy = upstream[0].contiguous();
     const auto* products = from_handle<const LinearProducts>(context->saved_data["products"]);
     auto* gradients = from_handle<Gradients>(context->saved_data["gradients"]);
-    const bool bias_learns =
-        bias.defined() && (gradients == nullptr ? bias.requires_grad() : gradients->has(bias));
+    const bool bias_learns = bias.defined() && (gradients == nullptr ? bias.requires_grad() : gradients->has(bias));
     return {products->product(dy, weight, {}), products->weight_gradient(gradients, weight, dy, x),
             bias_learns ? products->bias_gradient(gradients, bias, dy) : Tensor(), Tensor(), Tensor()};
   }
@@ -68,7 +67,9 @@ decltype(Ops::head) packed_head() {
   return [](const Tensor& x, const Tensor& wte) {
     const auto [rows, weight] = arguments(x, wte);
     const Node node("model::packed_head");
-    return shaped(PackedHead::apply(rows, weight, std::optional<Tensor>(), &packed_products, static_cast<Gradients*>(nullptr)), x);
+    return shaped(
+        PackedHead::apply(rows, weight, std::optional<Tensor>(), &packed_products, static_cast<Gradients*>(nullptr)),
+        x);
   };
 }
 

@@ -122,7 +122,11 @@ TEST(Setting, WhatChoosesTheKernelsCountsAndOlderRecordsMayBeSilent) {
 
 TEST(Setting, OneProgramIsKnownByItsCommitOrElseItsFile) {
   const auto program = [](const char* commit, bool dirty, const Json& sha256) {
-    return read({{"cpu", Json::object()}, {"gpu", nullptr}, {"git_commit", commit}, {"git_dirty", dirty}, {"program_sha256", sha256}});
+    return read({{"cpu", Json::object()},
+                 {"gpu", nullptr},
+                 {"git_commit", commit},
+                 {"git_dirty", dirty},
+                 {"program_sha256", sha256}});
   };
   EXPECT_TRUE(are_of_one_program(program("a", false, nullptr), program("a", false, nullptr)));
   EXPECT_FALSE(are_of_one_program(program("a", false, nullptr), program("b", false, nullptr)));

@@ -312,7 +312,8 @@ TEST(Proof, FullPrecisionIsReadBackFromCublasToo) {
 TEST(Proof, AProductThatIsNoNumberProvesNothing) {
   RunFacts run = facts({});
   auto json = json_of(run.observations);
-  json["fingerprint"]["float32"] = {{"size", 512}, {"relative_error", nullptr}, {"precision", "wrong"}, {"kernel", nullptr}};
+  json["fingerprint"]["float32"] = {
+      {"size", 512}, {"relative_error", nullptr}, {"precision", "wrong"}, {"kernel", nullptr}};
   run.observations = value_from<Observations>(json, "record.json");
   const auto proofs = prove({}, run);
   const auto precision = std::ranges::find(proofs, "matmul_precision", &Proof::field);

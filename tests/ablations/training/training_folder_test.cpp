@@ -123,7 +123,8 @@ TEST_F(Folder, HasWhatATrainerGoesOnFrom) {
   for (int i = 0; i < 3; ++i) trainer_.step();
   Checkpoints checkpoints(folder_, 1);
   save(checkpoints, 3, std::nullopt);
-  model::Trainer second(model::preset("tiny"), recipe_, trainer_options(training_of().settings, 3), text_, model::step_parts());
+  model::Trainer second(model::preset("tiny"), recipe_, trainer_options(training_of().settings, 3), text_,
+                        model::step_parts());
   load_checkpoint(second, checkpoints.place_of(*checkpoints.latest()));
   for (int i = 0; i < 3; ++i) {
     trainer_.step();
