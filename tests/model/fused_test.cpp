@@ -296,6 +296,13 @@ TEST(Fused, WhatIsNoNumberStaysNone) {
   EXPECT_TRUE(at::equal(rows_with_nan(ops.mlp(ops, 0, x, fc, proj)), expected));
   const Tensor targets = at::zeros({1, 3}, at::kLong);
   EXPECT_TRUE(std::isnan(ops.head_loss(ops, x, at::randn({11, 19}), targets, 11).item<double>()));
+  // Nor is the loss of a target that is no word.
+  const Tensor finite = at::randn({1, 3, 19}), wte = at::randn({11, 19});
+  EXPECT_FALSE(std::isnan(ops.head_loss(ops, finite, wte, targets, 11).item<double>()));
+  for (const int64_t none : {-1, 11, 50257}) {
+    const Tensor outside = at::tensor(std::vector<int64_t>{0, none, 0}).view({1, 3});
+    EXPECT_TRUE(std::isnan(ops.head_loss(ops, finite, wte, outside, 11).item<double>())) << none;
+  }
 }
 
 TEST(Fused, HugeNumbersOverflowNowhere) {
