@@ -1,5 +1,5 @@
-// JSON documents as structs. A struct names its fields once. Reading, checking, writing and the schema (schema.h)
-// follow:
+// JSON documents as structs. A struct names its fields once. Reading, checking, writing and the schema
+// (tests/results/schema.h) follow:
 //   struct Session {
 //     std::string started;
 //     std::optional<double> ms;

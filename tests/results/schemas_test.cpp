@@ -5,9 +5,9 @@
 #include "results/ladder.h"
 #include "results/lr_sweep.h"
 #include "results/report.h"
-#include "results/schema.h"
 #include "results/to_loss.h"
 #include "results/training_report.h"
+#include "tests/results/schema.h"
 
 #include <gtest/gtest.h>
 
