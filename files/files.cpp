@@ -299,11 +299,9 @@ TemporaryFolder::TemporaryFolder(const std::string& prefix) {
   path_ = path;
 }
 
-TemporaryFolder::TemporaryFolder(TemporaryFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
-
 TemporaryFolder::~TemporaryFolder() {
   std::error_code ignored;
-  if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  std::filesystem::remove_all(path_, ignored);
 }
 
 std::string read_file(const std::filesystem::path& path, uint64_t limit) {

@@ -167,13 +167,11 @@ class TemporaryFolder {
   ~TemporaryFolder();
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  TemporaryFolder(TemporaryFolder&& other) noexcept;
-  TemporaryFolder& operator=(TemporaryFolder&&) = delete;
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
 
  private:
-  std::filesystem::path path_;  // empty once moved from
+  std::filesystem::path path_;
 };
 
 // All bytes of a regular file; throws std::invalid_argument if it cannot be read or has more than `limit` bytes.

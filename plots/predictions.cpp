@@ -94,20 +94,4 @@ std::vector<Prediction> predictions_of(const Study& study, const std::vector<Tra
   return predictions;
 }
 
-std::string prediction_words(const std::vector<Prediction>& predictions) {
-  if (predictions.empty()) return "";
-  const bool has_ratio = std::ranges::any_of(predictions, [](const Prediction& one) { return one.ratio.has_value(); });
-  return std::string(
-             "A prediction counts memory traffic and arithmetic only: the least that the operations of a step need, "
-             "with each tensor read and written once. A technique that brings an operation nearer to this least, as "
-             "flash attention and fused AdamW do, changes nothing in the counts. ") +
-         (has_ratio ? "The predicted ratio is the least time of the rung above over the rung's own. The least time of "
-                      "an operation is the longer of two: its bytes at this machine's memory rate, and its FLOPs at "
-                      "its rate of matrix products. Traces measured both rates; the times of a step are added up."
-                    : "A ratio is predicted where the counts differ and this machine's rates are known: `ladder "
-                      "profile --trace --roofline --rung RUNG` measures them for products as the rung makes them, and "
-                      "`--with` "
-                      "adds the trace to the report.");
-}
-
 }  // namespace ablations

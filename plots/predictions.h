@@ -15,7 +15,4 @@ namespace ablations {
 // above has no ratio.
 std::vector<Prediction> predictions_of(const Study& study, const std::vector<TraceDocument>& traces);
 
-// What the numbers count, and why there are no ratios, if there are none; empty without a prediction.
-std::string prediction_words(const std::vector<Prediction>& predictions);
-
 }  // namespace ablations

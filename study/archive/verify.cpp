@@ -201,19 +201,14 @@ Recomputed recompute(const fs::path& folder, const Study& stored) {
   return result;
 }
 
-std::vector<Finding> compare_documents(const std::string& file, const Json& stored, const Json& expected,
-                                       const std::string& field) {
-  Differences differences(file);
-  differences.compare(stored, expected, field);
-  return std::move(differences.findings);
-}
-
 std::vector<Finding> compare_study(const Json& study, const Recomputed& recomputed) {
   std::vector<Finding> findings = changed_files(study.at("hashes"), recomputed.hashes);
   Json stored = study;
   stored.erase("sha256");
   stored.erase("hashes");
-  append(findings, compare_documents(study_file, stored, recomputed.study));
+  Differences differences(study_file);
+  differences.compare(stored, recomputed.study, "");
+  append(findings, std::move(differences.findings));
   if (const std::string sha256 = own_sha256(study); study.at("sha256") != sha256) {
     findings.push_back({study_file, "/sha256", dumped(study.at("sha256")), dumped(sha256)});
   }

@@ -25,10 +25,6 @@ struct Recomputed {
 // `stored`: the study.json, for the environment of a study that has no records.
 Recomputed recompute(const std::filesystem::path& folder, const Study& stored);
 
-// Where a JSON document differs from what it must be; `field` is the pointer to it within its file.
-std::vector<Finding> compare_documents(const std::string& file, const files::Json& stored, const files::Json& expected,
-                                       const std::string& field = "");
-
 // Where study.json differs from what it must say.
 std::vector<Finding> compare_study(const files::Json& study, const Recomputed& recomputed);
 
