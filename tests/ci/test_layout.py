@@ -6,7 +6,7 @@ import re
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-HARNESS = {"harness/stats", "harness/machine", "harness/process", "harness/clock", "harness/observe", "harness/gpu"}
+HARNESS = {"harness/stats", "harness/machine", "harness/process", "harness/lines", "harness/clock", "harness/observe", "harness/gpu"}
 GROUND = {"files", "text"}
 MEASURED = {"model", "harness", "results", *GROUND}
 # What each room may use besides itself, up to the folder's name.
@@ -17,6 +17,7 @@ BELOW = {
     "harness/stats": {"files"},
     "harness/machine": {"files", "harness/stats"},
     "harness/process": {"files", "harness/machine"},
+    "harness/lines": {"files"},
     "harness/clock": {"harness/machine"},
     "harness/observe": {"files"},
     "harness/gpu": {"files", "harness/machine", "harness/process", "harness/observe"},

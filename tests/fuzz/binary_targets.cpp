@@ -1,10 +1,15 @@
-// Weights, tokens, vocabularies and text.
+// Weights, tokens, vocabularies, text, and what a program prints.
+#include "files/printable.h"
 #include "fuzz/input.h"
 #include "fuzz/targets.h"
+#include "harness/lines/step_reader.h"
 #include "model/data.h"
 #include "model/safetensors.h"
 #include "model/tokenizer.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <stdexcept>
@@ -31,7 +36,45 @@ std::string made_up_token(size_t rank) {
   return {static_cast<char>((rank - 256) / 256), static_cast<char>((rank - 256) % 256)};
 }
 
+// The steps in `bytes` where reads bring at most `most` of them, some fewer; 0: all at once.
+std::string steps_by_reads(std::string_view bytes, size_t most, const char* steps_from) {
+  harness::StepReader reader(steps_from);
+  std::string said;
+  const auto add = [&](const std::vector<harness::StepLine>& steps) {
+    for (const auto& step : steps) {
+      said += fmt::format("{} {} {} {} {} {}\n", step.step, step.numbered, step.restarts, step.loss.value_or(-0.5),
+                          step.tokens_per_s.value_or(-0.5), step.own_ms.value_or(-0.5));
+    }
+  };
+  for (size_t begin = 0, size = 0; begin < bytes.size(); begin += size) {
+    size = most == 0 ? bytes.size() : 1 + 7 * static_cast<unsigned char>(bytes[begin]) % most;
+    add(reader.take(0, bytes.substr(begin, size), static_cast<double>(begin)));
+  }
+  add(reader.end());
+  const auto shapes = reader.frequent_shapes(bytes.size() + 1);
+  if (shapes.size() > 1000) throw std::logic_error("memory grows with the lines' shapes");
+  for (const auto& [shape, count] : shapes) {
+    if (files::printable(shape) != shape) throw std::logic_error("a shape is not printable: " + shape);
+    said += fmt::format("{} {}\n", count, shape);
+  }
+  return said;
+}
+
 }  // namespace
+
+bool read_lines(std::string_view bytes) {
+  const char* const pattern = "(?P<step>[0-9]+).*?(?P<loss>[0-9.naif]+)";
+  for (const char* const steps_from : {"", pattern}) {
+    const std::string whole = steps_by_reads(bytes, 0, steps_from);
+    for (const size_t most : {1, 2, 29, 1000}) {
+      if (steps_by_reads(bytes, most, steps_from) != whole) throw std::logic_error("the steps depend on the reads");
+    }
+  }
+  harness::StepReader reader;
+  std::vector<harness::StepLine> steps = reader.take(0, bytes, 0);
+  for (const auto& step : reader.end()) steps.push_back(step);
+  return std::ranges::any_of(steps, [](const auto& step) { return step.loss.has_value(); });
+}
 
 std::string rank_file() {
   std::string text;

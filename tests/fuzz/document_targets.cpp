@@ -298,6 +298,7 @@ const std::map<std::string, Target>& targets() {
                                                  {"safetensors", read_safetensors},
                                                  {"study", read_study},
                                                  {"text", encode_text},
+                                                 {"lines", read_lines},
                                                  {"to_loss", read_to_loss},
                                                  {"tokens", read_tokens},
                                                  {"trace", read_trace},

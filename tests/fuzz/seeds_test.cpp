@@ -214,6 +214,17 @@ const std::vector<Hostile>& hostile_files() {
       {"apostrophes", "text", [] { return std::string(kMany, '\''); }, true},
       {"words_and_blanks", "text", [] { return repeated(" \n\t a1'", kMany / 7); }, true},
       {"combining", "text", [] { return "e" + repeated("\xcc\x81", kMany / 2); }, true},
+      {"one_line", "lines", [] { return std::string(kMany, '1'); }},
+      {"many_shapes", "lines",
+       [] {
+         std::string text;
+         for (size_t i = 0; text.size() < kMany; ++i) {
+           for (size_t rest = i; rest > 0; rest /= 26) text += static_cast<char>('a' + rest % 26);
+           text += '\n';
+         }
+         return text;
+       }},
+      {"many_steps", "lines", [] { return repeated("loss 1\n", kMany / 70); }, true},
       {"count", "tokens", [] { return seed("tokens/count-of-2-31.bin"); }},
   };
   return all;

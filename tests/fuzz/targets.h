@@ -14,7 +14,7 @@ namespace fuzz {
 using Target = bool (*)(std::string_view bytes);
 
 // baseline, checkpoint, ladder, lr_sweep, noise, plan, record, report, study, to_loss, trace, training,
-// training_report, training_step; safetensors, tokens, vocabulary, text.
+// training_report, training_step; safetensors, tokens, vocabulary, text; lines (taken: they have a loss).
 const std::map<std::string, Target>& targets();
 
 // For documents: field names and allowed words of the schemas. Empty for other targets.
@@ -39,6 +39,7 @@ bool read_safetensors(std::string_view bytes);
 bool read_tokens(std::string_view bytes);
 bool read_vocabulary(std::string_view bytes);
 bool encode_text(std::string_view bytes);
+bool read_lines(std::string_view bytes);
 
 // 50256 ranks in tiktoken's format, and as many merges in OpenAI's: 256 bytes and 50000 pairs of them, made up.
 std::string rank_file();
