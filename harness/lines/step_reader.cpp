@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <initializer_list>
 #include <limits>
 #include <stdexcept>
 
@@ -33,14 +34,11 @@ bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 char at(std::string_view text, size_t i) { return i < text.size() ? text[i] : '\0'; }
 
-// Keys are words in small letters with a blank on each side, as are lists of words: " train loss ".
-bool has_word(std::string_view list, std::string_view word) {
-  for (size_t i = list.find(word); i != std::string_view::npos; i = list.find(word, i + 1)) {
-    if (i > 0 && list[i - 1] == ' ' && at(list, i + word.size()) == ' ') return true;
-  }
-  return false;
-}
+using Words = std::initializer_list<std::string_view>;
 
+bool is_one(std::string_view word, Words list) { return std::ranges::find(list, word) != list.end(); }
+
+// Keys are words in small letters with a blank on each side: " train loss ".
 template <typename Function>
 void for_each_word(std::string_view key, Function function) {
   for (size_t begin = 0; begin < key.size();) {
@@ -50,15 +48,15 @@ void for_each_word(std::string_view key, Function function) {
   }
 }
 
-bool has_any(std::string_view key, std::string_view list) {
+bool has_any(std::string_view key, Words list) {
   bool any = false;
-  for_each_word(key, [&](std::string_view word) { any = any || has_word(list, word); });
+  for_each_word(key, [&](std::string_view word) { any = any || is_one(word, list); });
   return any;
 }
 
-bool has_only(std::string_view key, std::string_view list) {
+bool has_only(std::string_view key, Words list) {
   bool all = true;
-  for_each_word(key, [&](std::string_view word) { all = all && has_word(list, word); });
+  for_each_word(key, [&](std::string_view word) { all = all && is_one(word, list); });
   return all;
 }
 
@@ -75,21 +73,24 @@ void add_words(std::string& key, std::string_view text) {
   if (key.back() != ' ') key += ' ';
 }
 
-constexpr std::string_view validation_words =
-    " val valid validation validate validating eval evaluation evaluate evaluating test testing sanity predicting ";
-constexpr std::string_view fillers = " the is was info debug warning ";
+const Words validation_words = {"val",     "valid",      "validation", "validate",   "validating",
+                                "eval",    "evaluation", "evaluate",   "evaluating", "test",
+                                "testing", "sanity",     "predicting"};
+const Words fillers = {"the", "is", "was", "info", "debug", "warning"};
 
 // 0: no loss. Higher ones are more like the loss of a step.
 int loss_rank(std::string_view key) {
-  if (!has_word(key, "loss")) return 0;
+  if (!has_any(key, {"loss"})) return 0;
   int rank = 5;
   for_each_word(key, [&](std::string_view word) {
-    if (word == "loss" || has_word(fillers, word)) return;
-    rank = std::min(rank, has_word(" train training ", word)                                           ? 4
-                          : has_word(" total lm step batch global current cur nll ce mlm iter ", word) ? 3
-                          : has_word(" avg average mean running smooth smoothed moving ema ", word)    ? 2
-                          : word == "epoch"                                                            ? 1
-                                                                                                       : 0);
+    if (word == "loss" || is_one(word, fillers)) return;
+    rank = std::min(
+        rank, is_one(word, {"train", "training"}) ? 4
+              : is_one(word, {"total", "lm", "step", "batch", "global", "current", "cur", "nll", "ce", "mlm", "iter"})
+                  ? 3
+              : is_one(word, {"avg", "average", "mean", "running", "smooth", "smoothed", "moving", "ema"}) ? 2
+              : word == "epoch"                                                                            ? 1
+                                                                                                           : 0);
   });
   return rank;
 }
@@ -98,16 +99,17 @@ int loss_rank(std::string_view key) {
 int step_rank(std::string_view key) {
   int rank = 0, others = 0;
   for_each_word(key, [&](std::string_view word) {
-    const int here = has_word(" step steps ", word)                                          ? 5
-                     : has_word(" iter iters iteration iterations it update updates ", word) ? 4
-                     : has_word(" batch minibatch ", word)                                   ? 3
-                                                                                             : 0;
+    const int here = is_one(word, {"step", "steps"})                                                         ? 5
+                     : is_one(word, {"iter", "iters", "iteration", "iterations", "it", "update", "updates"}) ? 4
+                     : is_one(word, {"batch", "minibatch"})                                                  ? 3
+                                                                                                             : 0;
     if (here > 0 && rank == 0) {
       rank = here;
-    } else if (word == "global" || (word == "num" && rank == 0 && has_word(key, "updates"))) {
+    } else if (word == "global" || (word == "num" && rank == 0 && has_any(key, {"updates"}))) {
       others += 10;
-    } else if (!has_word(rank > 0 ? " num number idx " : " train training completed current optimizer ", word) &&
-               !has_word(fillers, word)) {
+    } else if (!(rank > 0 ? is_one(word, {"num", "number", "idx"})
+                          : is_one(word, {"train", "training", "completed", "current", "optimizer"})) &&
+               !is_one(word, fillers)) {
       others -= 100;
     }
   });
@@ -115,18 +117,18 @@ int step_rank(std::string_view key) {
 }
 
 bool is_epoch(std::string_view key) {
-  return has_any(key, " epoch ep ") && has_only(key, " epoch ep train training current info num ");
+  return has_any(key, {"epoch", "ep"}) && has_only(key, {"epoch", "ep", "train", "training", "current", "info", "num"});
 }
 
 // "tokens/s", "tok per sec per gpu", "train tokens per second", "tps".
 bool is_token_rate(std::string_view key) {
   int place = 0;  // 1: after "tokens", 2: after "tokens per second"
   for_each_word(key, [&](std::string_view word) {
-    if (place == 0 && has_word(" tok toks token tokens ", word)) {
+    if (place == 0 && is_one(word, {"tok", "toks", "token", "tokens"})) {
       place = 1;
-    } else if ((place == 1 && has_word(" s sec second ", word)) || (place == 0 && word == "tps")) {
+    } else if ((place == 1 && is_one(word, {"s", "sec", "second"})) || (place == 0 && word == "tps")) {
       place = 2;
-    } else if (place < 2 && !(place == 0 ? has_word(" train training ", word) : word == "per")) {
+    } else if (place < 2 && !(place == 0 ? is_one(word, {"train", "training"}) : word == "per")) {
       place = 3;
     }
   });
@@ -135,16 +137,16 @@ bool is_token_rate(std::string_view key) {
 
 // Milliseconds in one `unit`; 0: no unit of time.
 double unit_ms(std::string_view unit) {
-  return has_any(unit, " ms msec ") ? 1 : has_any(unit, " s sec secs second seconds ") ? 1000 : 0;
+  return has_any(unit, {"ms", "msec"}) ? 1 : has_any(unit, {"s", "sec", "secs", "second", "seconds"}) ? 1000 : 0;
 }
 
 // What a step took, if that is what it says.
 std::optional<double> step_ms(std::string_view key, std::string_view unit, double value) {
-  constexpr std::string_view words =
-      " time dt took iter iteration step batch avg elapsed per in ms msec s sec second seconds ";
+  static const Words words = {"time", "dt", "took", "iter", "iteration", "step", "batch",  "avg",    "elapsed",
+                              "per",  "in", "ms",   "msec", "s",         "sec",  "second", "seconds"};
   const double factor = unit_ms(unit.empty() ? key : unit);
-  const bool good = has_only(unit, " ms msec s sec secs second seconds step it iter ") && has_only(key, words) &&
-                    (!key.empty() || factor == 1);
+  const bool good = has_only(unit, {"ms", "msec", "s", "sec", "secs", "second", "seconds", "step", "it", "iter"}) &&
+                    has_only(key, words) && (!key.empty() || factor == 1);
   if (factor == 0 || !good || !(value >= 0 && value * factor < 1e8)) return std::nullopt;
   return value * factor;
 }
@@ -245,8 +247,10 @@ std::string shape_of(std::string_view line) {
     i += size;
   }
   while (shape.ends_with(' ')) shape.pop_back();
-  return files::shortened(files::printable(shape), longest_shape);
+  return shape;
 }
+
+std::string shown(const std::string& shape) { return files::shortened(files::printable(shape), longest_shape); }
 
 }  // namespace
 
@@ -265,7 +269,7 @@ StepReader::Found StepReader::recognized(std::string_view line) {
   const auto take = [&](double value, bool whole, int64_t total, std::string_view unit) {
     if (key == " value " && !named.empty()) key = named;
     const bool validates = has_any(key, validation_words);
-    const bool counts = total > 0 || has_any(key, " loss step steps iter iteration batch epoch ");
+    const bool counts = total > 0 || has_any(key, {"loss", "step", "steps", "iter", "iteration", "batch", "epoch"});
     found.refused = found.refused || (validates && (counts || (numbers == 0 && heading)));
     ++numbers;
     const bool plain = unit.empty() && total == 0;
@@ -514,7 +518,7 @@ bool StepReader::is_of_kind(const Found& found, std::string_view line) {
   if (other_.lines < needed) return false;
   kind_ = {.name = name, .quality = quality};
   other_ = {};
-  shape_ = shape_of(line);
+  shape_ = shown(shape_of(line));
   epoch_of_last_.reset();
   last_loss_.reset();
   held_.reset();
@@ -595,6 +599,7 @@ std::vector<std::pair<std::string, int64_t>> StepReader::frequent_shapes(size_t 
   std::ranges::sort(
       all, [](const auto& a, const auto& b) { return a.second != b.second ? a.second > b.second : a.first < b.first; });
   all.resize(std::min(most, all.size()));
+  for (auto& [shape, count] : all) shape = shown(shape);
   return all;
 }
 
