@@ -214,7 +214,7 @@ const std::vector<Hostile>& hostile_files() {
       {"apostrophes", "text", [] { return std::string(kMany, '\''); }, true},
       {"words_and_blanks", "text", [] { return repeated(" \n\t a1'", kMany / 7); }, true},
       {"combining", "text", [] { return "e" + repeated("\xcc\x81", kMany / 2); }, true},
-      {"one_line", "lines", [] { return std::string(kMany, '1'); }},
+      {"beyond_4_kib", "lines", [] { return std::string(kMany, ' ') + "step 1 loss 2"; }},
       {"many_shapes", "lines",
        [] {
          std::string text;
