@@ -84,13 +84,14 @@ int loss_rank(std::string_view key) {
   int rank = 5;
   for_each_word(key, [&](std::string_view word) {
     if (word == "loss" || is_one(word, fillers)) return;
-    rank = std::min(
-        rank, is_one(word, {"train", "training"}) ? 4
-              : is_one(word, {"total", "lm", "step", "batch", "global", "current", "cur", "nll", "ce", "mlm", "iter"})
-                  ? 3
-              : is_one(word, {"avg", "average", "mean", "running", "smooth", "smoothed", "moving", "ema"}) ? 2
-              : word == "epoch"                                                                            ? 1
-                                                                                                           : 0);
+    rank =
+        std::min(rank, is_one(word, {"train", "training"}) ? 4
+                       : is_one(word, {"total", "lm", "step", "batch", "minibatch", "global", "current", "cur", "nll",
+                                       "ce", "mlm", "iter"})
+                           ? 3
+                       : is_one(word, {"avg", "average", "mean", "running", "smooth", "smoothed", "moving", "ema"}) ? 2
+                       : word == "epoch"                                                                            ? 1
+                                         : 0);
   });
   return rank;
 }
@@ -128,7 +129,7 @@ bool is_token_rate(std::string_view key) {
       place = 1;
     } else if ((place == 1 && is_one(word, {"s", "sec", "second"})) || (place == 0 && word == "tps")) {
       place = 2;
-    } else if (place < 2 && !(place == 0 ? is_one(word, {"train", "training"}) : word == "per")) {
+    } else if (place < 2 && !(place == 0 ? is_one(word, {"train", "training", "perf"}) : word == "per")) {
       place = 3;
     }
   });

@@ -146,10 +146,11 @@ INSTANTIATE_TEST_SUITE_P(
         // Other numbers beside it.
         "step 12 loss_scale 65536 loss 2.5", "step 12 z_loss 0.1 loss 2.5 aux_loss 0.2",
         "step 12 moving loss 2.7 loss 2.5 avg loss 2.6", "step 12 grad norm 1.5 loss 2.5", "lr 6e-4 step 12 loss 2.5",
-        "step 12 loss 2.5 lr 6e-4 epoch 3", "step 12 loss scale: 1.0 | loss: 2.5",
-        "step 12 acc 45% loss 2.5 | loss 50%", "step 12 loss 2.5 max_steps 100 eval_every 10",
-        "step 12 loss 2.5, best step 3", "batch 7 iter 8 step 12 loss 2.5", "batch_size=64 step=12 loss=2.5",
-        "step 12 loss 2.5 val_acc 0.3", "step 12 val_acc 0.3 loss 2.5", "/home/me/test/train.py:7 step 12 loss 2.5",
+        "step 12 loss 2.5 lr 6e-4 epoch 3", "Step 12, Minibatch Loss= 2.5, Accuracy= 0.1",
+        "step 12 loss scale: 1.0 | loss: 2.5", "step 12 acc 45% loss 2.5 | loss 50%",
+        "step 12 loss 2.5 max_steps 100 eval_every 10", "step 12 loss 2.5, best step 3",
+        "batch 7 iter 8 step 12 loss 2.5", "batch_size=64 step=12 loss=2.5", "step 12 loss 2.5 val_acc 0.3",
+        "step 12 val_acc 0.3 loss 2.5", "/home/me/test/train.py:7 step 12 loss 2.5",
         "torch 2.11.0 on 10.0.0.1:80 step 12 loss 2.5", "step 12 loss 2.5 7f3a9c1",
         "step 12 perplexity 12.18 loss 2.5 ppl 12.18", "warmup steps 5 step 12 loss 2.5"));
 
@@ -178,8 +179,9 @@ TEST(StepReader, ReadsLargeNumbersAndOddLosses) {
                    "step 6 loss 1e999\nstep 7 loss 1e-999\n"),
             "1 nan, 2 nan, 3 inf, 4 -inf, 5 inf, 6 inf, 7 0");
   EXPECT_EQ(losses("step 99999999999999999999 loss 1\nstep 1.5 loss 2"), "0 1, 1 2");  // no step numbers
-  EXPECT_EQ(said(steps_in("step 1 loss 2 12.5 s 170K tok/s\nstep 2 loss 1, step time 0.5s, 1.5M tokens/sec")),
-            "1 2 170000 - | 2 1 1500000 500");
+  EXPECT_EQ(said(steps_in("step 1 loss 2 12.5 s 170K tok/s\nstep 2 loss 1, step time 0.5s, 1.5M tokens/sec\nstep 3 "
+                          "loss 0 perf/tokens_per_sec 9")),
+            "1 2 170000 - | 2 1 1500000 500 | 3 0 9 -");
 }
 
 TEST(StepReader, EndsLinesAtBothEnds) {
