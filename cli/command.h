@@ -78,6 +78,7 @@ int exit_status(const std::function<int()>& program);
 // that needs PyTorch (commands.h).
 void add_doctor(CommandLine& line);
 void add_ablate(CommandLine& line);
+void add_measure(CommandLine& line);
 void add_run(CommandLine& line);
 void add_profile(CommandLine& line);
 void add_report(CommandLine& line);

@@ -140,8 +140,9 @@ CommandLine::CommandLine()
                        fmt::format("ladder {}, torch {}", harness::program_version(), LADDER_TORCH_VERSION),
                        "the program's and PyTorch's version");
   app.get_version_ptr()->group(app.get_help_ptr()->get_group());
-  for (auto* const add : {add_doctor, add_ablate, add_run, add_profile, add_report, add_history, add_verify, add_merge,
-                          add_compare, add_gate, add_train, add_sample, add_tokenize, add_help, add_completion}) {
+  for (auto* const add :
+       {add_doctor, add_ablate, add_measure, add_run, add_profile, add_report, add_history, add_verify, add_merge,
+        add_compare, add_gate, add_train, add_sample, add_tokenize, add_help, add_completion}) {
     add(*this);
   }
   for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {

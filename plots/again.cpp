@@ -158,9 +158,31 @@ Words mode_flags(const Study& study) {
   return flags;
 }
 
+// The commands as they were typed. In other modes than the cumulative one the rungs with one piece have it.
+std::string measured_again(const Study& study) {
+  Words words{"ladder", "measure"};
+  if (study.mode != Mode::cumulative) add(words, {"--mode", name_of(study.mode)});
+  add(words, {"--repeats", std::to_string(study.plan.repeats), "--steps", std::to_string(study.plan.timed_steps),
+              "--warmup", std::to_string(study.plan.warmup_steps)});
+  const std::string left_out = "without ";
+  for (const StudyRung& rung : study.rungs) {
+    const bool is_first = rung.index == 0;
+    if (study.mode != Mode::cumulative && !is_first && !rung.optimization) continue;
+    const std::string& typed = rung.command->typed;
+    if (study.mode == Mode::cumulative || is_first) {
+      const std::string bare = typed.starts_with("+ ") ? typed.substr(2) : typed;
+      words.push_back((bare == rung.title ? "" : rung.title + ": ") + typed);
+    } else {
+      words.push_back("+ " + (rung.title.starts_with(left_out) ? rung.title.substr(left_out.size()) : rung.title));
+    }
+  }
+  return command_line(words);
+}
+
 }  // namespace
 
 std::string command_again(const Study& study) {
+  if (study.rungs.front().command) return measured_again(study);
   Words words{"ladder", "ablate"};
   add(words, ladder_flags(study));
   add(words, mode_flags(study));
@@ -173,7 +195,8 @@ std::string command_again(const Study& study) {
 }
 
 std::vector<std::string> commands_of_rung(const Study& study, const StudyRung& rung) {
-  if (study.mode != Mode::cumulative || rung.peer || rung.status == RungStatus::not_applicable) return {};
+  if (study.mode != Mode::cumulative || rung.peer || rung.command || rung.status == RungStatus::not_applicable)
+    return {};
   std::vector<std::string> commands;
   for (const Words& begin : {Words{"ladder", "run"}, Words{"ladder", "profile", "--trace"}}) {
     Words words = begin;

@@ -81,6 +81,7 @@ const StudyRung* last_own(const Study& study) {
 }
 
 std::string peers_line(const Study& study, const Peers& peers) {
+  if (of_commands(study)) return "";
   if (peers.own == nullptr) {
     return study.mode == Mode::cumulative
                ? "Next to PyTorch: not measured; `ladder ablate --with-peer pytorch` runs it beside the last rung."
@@ -295,6 +296,17 @@ std::vector<std::string> lines_of(const Study& study) {
     lines.push_back(fmt::format("At the ladder's last rung, {}, {} is left.",
                                 in_quotes(study.rungs[study.headline->last].title),
                                 times(study.headline->speedup.ratio)));
+  }
+  for (const StudyRung& rung : study.rungs) {
+    if (!rung.command || &rung == &study.rungs.front()) continue;
+    if (const auto step = rung.command->pays_from_step) {
+      lines.push_back(
+          fmt::format("{} starts {} s later, so it pays from step {} on.", in_quotes(shortened(rung.title, 40)),
+                      digits3(rung.command->first_step_s - study.rungs.front().command->first_step_s), *step));
+    }
+    if (!rung.command->losses.empty()) {
+      lines.push_back(fmt::format("Losses of {}: {}.", in_quotes(shortened(rung.title, 40)), rung.command->losses));
+    }
   }
   lines.push_back(peers_line(study, peers_of(study)));
   std::erase(lines, "");

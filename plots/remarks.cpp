@@ -54,11 +54,14 @@ Remark trust_of(const Study& study) {
   }
   const StudyPlan& plan = study.plan;
   const bool is_whole = plan.runs_ok == static_cast<int64_t>(plan.runs_planned);
-  std::string text =
-      fmt::format("{} of {} runs, {}", plan.runs_ok, plan.runs_planned,
-                  passed == proofs ? "every rung proven" : fmt::format("{} of {} proofs passed", passed, proofs));
-  if (passed == proofs) text += fmt::format(". {} proofs passed", passed);
-  for (const auto& [of, what] : {std::pair(&own, "rung"), std::pair(&peers, "PyTorch mode")}) {
+  const bool is_of_commands = of_commands(study);
+  std::string text = fmt::format("{} of {} runs", plan.runs_ok, plan.runs_planned);
+  if (!is_of_commands) {
+    text += passed == proofs ? ", every rung proven" : fmt::format(", {} of {} proofs passed", passed, proofs);
+    if (passed == proofs) text += fmt::format(". {} proofs passed", passed);
+  }
+  for (const auto& [of, what] :
+       {std::pair(&own, is_of_commands ? "command" : "rung"), std::pair(&peers, "PyTorch mode")}) {
     if (of->all > 0) {
       text += fmt::format(". {} of {}'s losses follow the reference's", of->following, number_of(of->all, what));
     }
@@ -115,6 +118,27 @@ const StudyRung* last_of(const Study& study, const auto& is_such) {
   return last == study.rungs.rend() ? nullptr : &*last;
 }
 
+// What nobody has proven of commands, and what was seen.
+void add_looks(const Study& study, std::vector<Remark>& remarks) {
+  std::vector<std::string> unseen;
+  for (const StudyRung& rung : study.rungs) {
+    if (!rung.command || &rung == &study.rungs.front()) continue;
+    if (!rung.command->seen) {
+      unseen.push_back(in_quotes(shortened(rung.title, 40)));
+    } else if (rung.command->seen->empty()) {
+      say(remarks, Severity::warn, "nothing-differs",
+          fmt::format("Nothing that can be seen differs with {}: is the flag read?", in_quotes(rung.title)));
+    } else {
+      say(remarks, Severity::info, "seen",
+          fmt::format("Seen to differ with {}: {}.", in_quotes(rung.title), fmt::join(*rung.command->seen, "; ")));
+    }
+  }
+  if (unseen.empty()) return;
+  say(remarks, Severity::info, "not-proven",
+      fmt::format("Not proven: nobody looked whether {} took effect.", fmt::join(unseen, ", ")),
+      "`ladder measure --look` asks PyTorch.");
+}
+
 std::vector<Remark> remarks_of(const Study& study, const std::vector<ReportedRun>& runs,
                                const std::vector<Noise>& noise) {
   std::vector<Remark> remarks;
@@ -145,12 +169,14 @@ std::vector<Remark> remarks_of(const Study& study, const std::vector<ReportedRun
   if (!study.finished) {
     say(remarks, Severity::warn, "unfinished",
         fmt::format("Unfinished: {} of {} planned runs are in.", study.plan.runs_ok, study.plan.runs_planned),
-        "`ladder ablate --resume --out FOLDER` makes the others.");
+        of_commands(study) ? "`ladder measure --resume --out FOLDER` and the same commands make the others."
+                           : "`ladder ablate --resume --out FOLDER` makes the others.");
   }
   if (!disturbance_of_most(study)) {
     for (const std::string& warning : study.warnings) say(remarks, Severity::warn, "warning", capitalized(warning));
   }
-  if (study.environment.git_dirty == true) {
+  add_looks(study, remarks);
+  if (study.environment.git_dirty == true && !of_commands(study)) {
     say(remarks, Severity::info, "changed-program", "The program had changes that were not committed.");
   }
   const auto is_limited = [](const StudyRung& rung) { return rung.clock && rung.clock->is_power_limited(); };
@@ -227,7 +253,9 @@ StudySaid said_of(const Study& as_measured, const std::vector<ReportedRun>& runs
                  {}};
   for (const StudyRung& rung : study.rungs) {
     said.rungs.push_back({.reason = rung.is_measured() && rung.ms_per_step ? "" : why_no_number(rung),
-                          .guard = rung.guard ? guard_words(*rung.guard) : ""});
+                          .guard = rung.command ? rung.command->losses
+                                   : rung.guard ? guard_words(*rung.guard)
+                                                : ""});
     if (has_number(rung)) said.alone = commands_of_rung(study, rung);
   }
   return said;

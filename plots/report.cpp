@@ -59,6 +59,11 @@ RungLosses losses_of(size_t rung, size_t guarded_by, const Guard& verdict, const
   return losses;
 }
 
+// Whether two commands print their losses at the same steps.
+bool same_steps(const RunsByRepeat& runs, const RunsByRepeat& others) {
+  return !others.empty() && runs.begin()->second.command->steps == others.begin()->second.command->steps;
+}
+
 // Each guarded rung's losses beside those that it has to follow.
 std::vector<RungLosses> losses_of(const StudyFiles& files) {
   const auto runs = runs_by_rung(files);
@@ -66,6 +71,7 @@ std::vector<RungLosses> losses_of(const StudyFiles& files) {
   for (size_t i = 0; i < runs.size(); ++i) {
     const auto& stated = files.study.rungs[i].guard;
     if (!stated || runs[i].empty()) continue;
+    if (files.study.rungs[i].command && !same_steps(runs[i], runs[stated->guarded_by])) continue;
     const RunsByRepeat& reference = runs[stated->guarded_by];
     const Guard verdict = worst_of(runs[i], reference, stated->tolerance, stated->known_offset);
     list.push_back(

@@ -89,6 +89,8 @@ std::vector<const StudyRung*> rungs_without_number(const Study& study) {
 
 std::string in_quotes(const std::string& name) { return fmt::format("\u201c{}\u201d", shortened(name, 40)); }
 
+bool of_commands(const Study& study) { return !study.rungs.empty() && study.rungs.front().command.has_value(); }
+
 std::optional<double> mfu_of(const StudyRung& rung) { return rung.mfu ? rung.mfu->value : std::nullopt; }
 
 std::string status_words(const StudyRung& rung) {
@@ -213,6 +215,10 @@ std::string model_on_device(const std::string& model, const std::string& device)
 }
 
 std::string title_of(const Study& study) {
+  if (of_commands(study)) {
+    return title_from(fmt::format("{} on {}", study.ladder.title, short_device(study.device.name)), "", study.created,
+                      study.device.kind == model::Device::cpu);
+  }
   return title_from(model_on_device(study.workload.model, study.device.name),
                     sizes_words(study.workload, varied_size(study)), study.created,
                     study.device.kind == model::Device::cpu);

@@ -20,6 +20,9 @@ std::vector<const StudyRung*> rungs_without_number(const Study& study);
 
 std::string in_quotes(const std::string& name);
 
+// Whether it is of commands (`ladder measure`), not of recipes.
+bool of_commands(const Study& study);
+
 // A share; none: not known.
 std::optional<double> mfu_of(const StudyRung& rung);
 

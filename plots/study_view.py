@@ -130,6 +130,16 @@ def technique(told):
     return blocks
 
 
+def command_blocks(command):
+    """The command as it was run, and what its lines told."""
+    read = f"steps read from lines such as “{clean(command['shape'])}”" if command["shape"] else "no step was read"
+    starts = f"first step after {digits3(command['first_step_s'])} s, in the trial after {digits3(command['cold_first_step_s'])} s"
+    own = f"; it prints {digits3(command['own_ms'])} ms itself" if "own_ms" in command else ""
+    seen = command.get("seen")
+    looked = [] if seen is None else [Line(f"Seen to differ: {'; '.join(map(clean, seen))}." if seen else "Nothing that can be seen differs: is the flag read?", "" if seen else "warn")]
+    return [Code(command["text"]), Line(f"Mean step {digits3(command['mean_ms'])} ms; {starts}; {read}{own}."), *looked]
+
+
 def rung_fold(part, rung, place):
     """One line, and behind it all about the rung."""
     study = part["study"]
@@ -138,12 +148,15 @@ def rung_fold(part, rung, place):
         step = rung["speedup_previous"]
         unit = of.memory_unit(study)
         summary += ["" if step is None else times(step["ratio"]), milliseconds(rung["ms_per_step"]["median"]),
-                    or_dash(rung["peak_memory_bytes"], lambda x: f"{memory(x, unit)} {unit[0]}"), "proven"]
+                    or_dash(rung["peak_memory_bytes"], lambda x: f"{memory(x, unit)} {unit[0]}"), *([] if "command" in rung else ["proven"])]
         judged = judged_deviation(rung["guard"]) if rung["guard"] else None
-        summary.append("reference" if not rung["guard"] else "guard: not finite" if judged is None else f"guard {judged:.1g}")
+        command = rung.get("command")
+        summary.append(f"losses {command['losses'].split(' (')[0]}" if command and command["losses"] else "reference" if not rung["guard"] else "guard: not finite" if judged is None else f"guard {judged:.1g}")
     else:
         summary.append(shorten(of.reason(rung), 100))
     blocks = [Line(rung["summary"])] if rung["summary"] else []
+    if "command" in rung:
+        blocks += command_blocks(rung["command"])
     if rung.get("explanation"):
         blocks.append(Line(f"**What changed.** {rung['explanation']}"))
     if rung.get("changed"):
@@ -174,7 +187,7 @@ def rung_fold(part, rung, place):
 
 
 def reproduce(study):
-    data = study["workload"]["data"]
+    workload = study.get("workload")  # a study of commands has none
     others = [run for run in study["runs"] if run["status"] != "ok"]
     blocks = [Line("With nothing else running:"), Code(study["said"]["command"])]
     if study["said"].get("alone"):
@@ -182,8 +195,11 @@ def reproduce(study):
     if others:
         blocks.append(Table("Runs without a number", [("run", False), ("status", False), ("reason", False)],
                             [[clean(run["id"]), run["status"], clean(run["reason"])] for run in others]))
-    pairs = [*flatten(study["environment"]), ("data", f"{data['source']}, {data['tokens']:,} tokens, sha256 {data['sha256']}"),
-             ("seed", study["workload"]["seed"]), ("study", f"{study['id']}, made {study['created']}")]
+    pairs = [*flatten(study["environment"])]
+    if workload:
+        data = workload["data"]
+        pairs += [("data", f"{data['source']}, {data['tokens']:,} tokens, sha256 {data['sha256']}"), ("seed", workload["seed"])]
+    pairs += [("study", f"{study['id']}, made {study['created']}")]
     return Fold("again", ["Reproduce", f"{study['plan']['repeats']} repeats, order seed {study['plan']['order_seed']}"], [*blocks, values("Environment", pairs)])
 
 

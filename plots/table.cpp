@@ -200,6 +200,10 @@ std::string left_out_line(const Study& study, const Look& look) {
 std::string rung_rows(const Study& study, const Look& look) {
   const Layout layout = layout_of(study);
   const double slowest = slowest_ms(study);
+  // Commands that do not tell their tokens show the seconds until their first step instead.
+  const bool starts = of_commands(study) && std::ranges::none_of(study.rungs, [](const StudyRung& rung) {
+                        return rung.tokens_per_s.has_value();
+                      });
   const auto row = [&](const std::string& label, const char* flag, const std::string& ms, const std::string& bar,
                        const std::string& step, const std::string& so_far, const std::string& tokens,
                        const std::string& memory) {
@@ -210,9 +214,10 @@ std::string rung_rows(const Study& study, const Look& look) {
   };
   // The bars have no heading: one that is longer than its column reaches in there.
   const size_t beyond = std::max(layout.step.size(), step_width) - step_width;
-  std::string text = headed(look, row("", " ", "ms/step", std::string(layout.bar - beyond, ' '),
-                                      fmt::format("{:>{}}", layout.step, step_width),
-                                      fmt::format("{:>{}}", layout.so_far, ratio_width), "tok/s", "GiB"));
+  std::string text =
+      headed(look, row("", " ", "ms/step", std::string(layout.bar - beyond, ' '),
+                       fmt::format("{:>{}}", layout.step, step_width),
+                       fmt::format("{:>{}}", layout.so_far, ratio_width), starts ? "start" : "tok/s", "GiB"));
   for (const StudyRung& rung : study.rungs) {
     if (rung.peer || is_left_out(rung)) continue;
     const std::string title = shortened(label(study, rung), layout.label);
@@ -229,7 +234,10 @@ std::string rung_rows(const Study& study, const Look& look) {
                 layout.so_far.empty()             ? ""
                 : replaces_reference(study, rung) ? fmt::format("{:>{}}", "reference", ratio_width)
                                                   : with_interval(look, bare_ratio(so_far), so_far, ratio_width, below),
-                rate(rung.tokens_per_s->median), gibibytes(rung.peak_memory_bytes));
+                starts              ? brief(rung.command->first_step_s)
+                : rung.tokens_per_s ? rate(rung.tokens_per_s->median)
+                                    : "-",
+                gibibytes(rung.peak_memory_bytes));
     text += below;
     if (!rung.is_measured()) text += status_line(look, "", layout.label, rung);
   }

@@ -17,6 +17,46 @@ namespace ablations {
 
 constexpr auto peer_pattern = "^pytorch-(eager|compile|max-autotune|cuda-graphs)$";
 
+// The recipe of a rung; none: the rung is a command.
+struct RungRecipe : model::Recipe {
+  bool none = true;
+
+  RungRecipe() = default;
+  RungRecipe(const model::Recipe& recipe) : model::Recipe(recipe), none(false) {}
+};
+
+template <>
+struct Form<RungRecipe> {
+  static files::Json of(const RungRecipe& recipe) { return recipe.none ? files::Json() : model::to_json(recipe); }
+  static RungRecipe from(const files::Json& json, const std::string& where) {
+    return {model::recipe_from_json(json, where)};
+  }
+};
+
+// One try of a command before its runs: what the study's plan was made of.
+struct Trial {
+  double first_step_s = 0, step_s = 0;  // from its start to its first step, with cold caches; of a step after warm-up
+  int64_t every = 1;                    // steps from line to line
+  std::string shape;                    // of its lines: "iter N: loss N"
+  bool has_losses = false;
+  bool terminal = false;           // it got a terminal, because it holds back what it prints into a pipe
+  std::vector<std::string> gpus;   // names of the GPUs that it used
+  std::vector<std::string> wrote;  // files in its directory that it wrote, of each run the same
+
+  LADDER_FIELDS(Trial, (first_step_s, from_0), (step_s, from_0), (every, from_1), shape, has_losses, (terminal, absent),
+                gpus, (wrote, {.most_items = 20}))
+};
+
+// A training program that is measured from outside (`ladder measure`).
+struct TypedCommand {
+  std::string text;       // for sh
+  std::string typed;      // as it stood on the command line, without a title: "+ --compile"
+  std::string directory;  // where it runs; empty: where the study was begun
+  Trial trial;
+
+  LADDER_FIELDS(TypedCommand, text, typed, (directory, absent), trial)
+};
+
 // One recipe that a study measures. In a cumulative ladder it is the rung below and one edit more. In other modes a
 // rung may also have another size or another program, as the fields say.
 struct Rung {
@@ -24,7 +64,7 @@ struct Rung {
   std::string optimization;  // the one it is about; empty: the start, or a set that has no name of its own
   std::string title;
   std::vector<std::string> applied;  // optimizations on at this rung, in order
-  model::Recipe recipe;
+  RungRecipe recipe;
   Status status = Status::planned;
   std::string reason;  // why it is not planned
 
@@ -34,14 +74,15 @@ struct Rung {
   std::string program = {};            // which one; empty: this
   std::string program_sha256 = {};     // of that file; empty: not known
   std::optional<size_t> against = {};  // the rung that it is compared with, besides the reference; none: the one below
-  std::optional<size_t> reference = {};  // the rung whose losses guard it and speedup_first counts from
+  std::optional<size_t> reference = {};      // the rung whose losses guard it and speedup_first counts from
+  std::optional<TypedCommand> command = {};  // in place of a recipe
 
-  LADDER_FIELDS(Rung, (optimization, null_if_default), title, (applied, {.most_items = 200}), recipe, status, reason,
-                (name, {.none = None::absent, .most = 100, .pattern = name_pattern}),
+  LADDER_FIELDS(Rung, (optimization, null_if_default), title, (applied, {.most_items = 200}), (recipe, absent), status,
+                reason, (name, {.none = None::absent, .most = 100, .pattern = name_pattern}),
                 (shape, {.name = "workload", .none = None::absent}),
                 (peer, {.none = None::absent, .pattern = peer_pattern}), (program, absent),
                 (program_sha256, {.none = None::absent, .pattern = sha256_pattern}), (against, absent),
-                (reference, absent))
+                (reference, absent), (command, absent))
 };
 
 template <>
@@ -81,6 +122,18 @@ struct GateTerms {
   LADDER_FIELDS(GateTerms, (min_effect, from_0), (top_up, from_0), baselines, calibrates, saves, force)
 };
 
+// How commands are run and read.
+struct CommandTerms {
+  bool as_is = false;           // without variables of ours
+  bool hook = false;            // steps are those of PyTorch's optimizer (client/look), not of lines
+  std::string steps_from;       // a regular expression in place of the known lines
+  int64_t tokens_per_step = 0;  // of every command; 0: as its lines say, or not known
+  bool guards_losses = true;
+
+  LADDER_FIELDS(CommandTerms, (as_is, absent), (hook, absent), (steps_from, absent),
+                (tokens_per_step, {.none = None::absent, .least = 1}), guards_losses)
+};
+
 // Marks a plan as a quick look at a ladder, with what the whole ladder goes on from (plan/quick.h).
 struct Quick {
   int64_t repeats = 0;           // of the whole ladder's plan
@@ -118,18 +171,20 @@ struct Plan {
   std::optional<GateTerms> gate = {};
   std::optional<Quick> quick = {};
   std::vector<ProductTiming> product_timings = {};  // that chose the rungs' recipes on a CPU, once for all runs
+  std::optional<CommandTerms> commands = {};        // of a study of commands: each rung has one
 
   // Checks what a schema cannot. Throws std::invalid_argument where it contradicts itself, or lacks what the analysis
   // of its mode needs. `where` begins the message. Whether this program knows its optimizations is checked by
   // plan_from_json (plan/plan.h).
   void check(const std::string& where) const;
 
-  LADDER_FIELDS(Plan, (id, {.most = 100, .pattern = name_pattern}), created, ladder, workload,
+  LADDER_FIELDS(Plan, (id, {.most = 100, .pattern = name_pattern}), created, ladder, (workload, absent),
                 (warmup_steps, {.least = 0, .most = 100000}), (timed_steps, {.least = 1, .most = 100000}),
                 (least_window_s, {.none = None::absent, .above = 0, .most = 1000}),
                 (repeats, {.least = 1, .most = 1000}), order_seed, (run_limit_s, {.above = 0, .most = 1000000}),
                 (rungs, {.items = 1, .most_items = 10000}), reference, runs, mode, (swept, absent), (shard, absent),
-                (gate, absent), (quick, absent), (product_timings, {.none = None::absent, .most_items = 1000}))
+                (gate, absent), (quick, absent), (product_timings, {.none = None::absent, .most_items = 1000}),
+                (commands, absent))
 };
 
 LADDER_COMPILED_ONCE(Plan)

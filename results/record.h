@@ -146,6 +146,22 @@ struct Reproduction {
   LADDER_FIELDS(Reproduction, identical, largest_deviation, (largest_ulps, absent), (steps, from_1), excuses)
 };
 
+// What was read of a command's lines. Entry i is about the line that ended interval i of its timing.
+struct CommandRun {
+  std::string text;              // for sh, as in the plan
+  std::vector<int64_t> steps;    // as the program counts them; one more than intervals: the first line's comes first
+  std::vector<double> seconds;   // since its start, when the line was read; likewise
+  double first_step_s = 0;       // from its start to its first line
+  std::string shape;             // of the lines: "iter N: loss N"
+  bool by_loss = false;          // each line has a loss, so the device had computed it
+  bool ended_by_us = true;       // it had made its steps, and would have made more
+  std::optional<double> own_ms;  // median of what the program itself says of a step
+  std::optional<int64_t> tokens_per_step;
+
+  LADDER_FIELDS(CommandRun, text, steps, (seconds, from_0), (first_step_s, from_0), shape, by_loss, ended_by_us,
+                (own_ms, absent), (tokens_per_step, {.none = None::absent, .least = 1}))
+};
+
 // What every record says, also of a failed run.
 struct RunEnd {
   static constexpr auto kind = "record";
@@ -188,6 +204,7 @@ struct Record : RunEnd {
   std::optional<std::vector<std::string>> flags;  // what disturbed it; none: nobody looked
   std::optional<MonitorSummary> monitor;
   std::optional<Reproduction> reproduction;
+  std::optional<CommandRun> command;  // of a program that was measured from outside, which has no recipe
 
   // Whether PyTorch made the run, not this program.
   [[nodiscard]] bool is_of_peer() const;
@@ -198,9 +215,9 @@ struct Record : RunEnd {
   // Something on the machine disturbed a run that ended well.
   [[nodiscard]] bool is_disturbed() const { return is_ok() && flags && !flags->empty(); }
 
-  LADDER_MORE_FIELDS(RunEnd, Record, recipe, optimizations, workload, timing, summary, memory, (least_work, absent),
-                     (data, absent), (scaling, absent), observations, proofs, environment, (flags, absent),
-                     (monitor, absent), (reproduction, absent))
+  LADDER_MORE_FIELDS(RunEnd, Record, recipe, optimizations, (workload, absent), timing, summary, memory,
+                     (least_work, absent), (data, absent), (scaling, absent), observations, proofs, environment,
+                     (flags, absent), (monitor, absent), (reproduction, absent), (command, absent))
 };
 
 // Whether a recipe's "device" is "cuda".

@@ -20,7 +20,7 @@ void Study::check(const std::string& where) const {
     const StudyRung& rung = rungs[i];
     const std::string who = fmt::format("field [rungs][{}]", i);
     if (rung.index != i) refuse(fmt::format("{} has the index {}", who, static_cast<int64_t>(rung.index)));
-    if (rung.ms_per_step && !rung.tokens_per_s) refuse(who + " has a time and no \"tokens_per_s\"");
+    if (rung.ms_per_step && !rung.tokens_per_s && !rung.command) refuse(who + " has a time and no \"tokens_per_s\"");
     if (rung.mfu && rung.mfu->value && !(rung.mfu->peak_flops && rung.mfu->peak_source)) {
       refuse(who + " has an MFU without its peak");
     }

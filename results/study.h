@@ -127,6 +127,24 @@ struct RungClock {
   LADDER_FIELDS(RungClock, sm_mhz, highest_mhz, (at_power_limit, {.least = 0, .most = 1}))
 };
 
+// What a command shows beside its steps' times. `seen`: how a look at it and at the command before it differed; none:
+// nobody looked.
+struct StudyCommand {
+  std::string text, typed;
+  std::string shape;                      // of the lines that its steps were read from
+  bool by_loss = false;                   // each of them has a loss
+  double mean_ms = 0;                     // of a step: beside the median
+  double first_step_s = 0;                // median over runs: from the start to the first step, caches warm
+  double cold_first_step_s = 0;           // in the trial
+  std::optional<double> own_ms;           // of a step, as the program prints it
+  std::optional<int64_t> pays_from_step;  // against the first command; none: never, or at once
+  std::optional<std::vector<std::string>> seen;
+  std::string losses;  // what the guard says of them, in words
+
+  LADDER_FIELDS(StudyCommand, text, typed, shape, by_loss, mean_ms, first_step_s, cold_first_step_s, (own_ms, absent),
+                (pays_from_step, absent), (seen, absent), losses)
+};
+
 struct StudyRung {
   size_t index = 0;
   std::optional<std::string> optimization;
@@ -155,6 +173,7 @@ struct StudyRung {
   std::vector<Proof> proofs;
   std::optional<std::vector<PeerRatio>> peers;
   std::optional<RungProfile> profile;
+  std::optional<StudyCommand> command;              // in place of a recipe
   std::optional<std::string> explanation, changed;  // against the rung below; the names of operations behind it
 
   [[nodiscard]] bool is_measured() const { return status == RungStatus::measured; }
@@ -164,7 +183,7 @@ struct StudyRung {
                 tokens_per_s, speedup_first, (speedup_against, {.name = "speedup_previous"}), peak_memory_bytes,
                 (memory, absent), (least_work, absent), (batches, absent), (skipped_steps, absent),
                 page_faults_per_step, (joules_per_token, absent), (clock, absent), mfu, (flags, absent), guard, proofs,
-                (peers, absent), (profile, absent), (explanation, absent), (changed, absent))
+                (peers, absent), (profile, absent), (command, absent), (explanation, absent), (changed, absent))
 };
 
 struct StudyRun {
@@ -237,8 +256,8 @@ struct Study {
   // contradicts itself otherwise. `where` begins the message.
   void check(const std::string& where) const;
 
-  LADDER_FIELDS(Study, id, created, finished, (quick, absent), mode, (swept, absent), ladder, workload, plan, device,
-                statistics, headline, rungs, attribution, runs, warnings, environment, (hashes, absent),
+  LADDER_FIELDS(Study, id, created, finished, (quick, absent), mode, (swept, absent), ladder, (workload, absent), plan,
+                device, statistics, headline, rungs, attribution, runs, warnings, environment, (hashes, absent),
                 (sha256, absent))
 };
 

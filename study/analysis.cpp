@@ -6,9 +6,11 @@
 #include "ablations/run/study_folder.h"
 #include "ablations/techniques/techniques.h"
 #include "harness/process/utc.h"
+#include "harness/stats/stats.h"
 #include "study/attribution.h"
 #include "study/headline.h"
 #include "study/judge.h"
+#include "study/looks.h"
 #include "study/measured.h"
 #include "study/rung_summary.h"
 #include "text/figures.h"
@@ -16,6 +18,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <string>
 #include <utility>
@@ -28,6 +31,24 @@ namespace fs = std::filesystem;
 namespace {
 
 using Rungs = std::vector<StudyRung>;
+
+std::vector<double> times_in(const RunsByRepeat& runs) {
+  std::vector<double> times;
+  for (const auto& [repeat, run] : runs) times.push_back(run.median_ms);
+  return times;
+}
+
+// From which step on a command is ahead of the first although it starts later.
+void add_breakeven(Rungs& rungs) {
+  const StudyRung& first = rungs.front();
+  for (StudyRung& rung : rungs) {
+    if (!rung.command || !rung.is_measured() || !first.is_measured() || &rung == &first) continue;
+    const double later_s = rung.command->first_step_s - first.command->first_step_s;
+    const double gain_s = (first.ms_per_step->median - rung.ms_per_step->median) / 1000;
+    if (later_s > 0 && gain_s > 0) rung.command->pays_from_step = static_cast<int64_t>(std::ceil(later_s / gain_s));
+  }
+}
+
 using Lines = std::vector<std::string>;
 
 // How many runs have something there, and what the first of them has.
@@ -50,6 +71,14 @@ void warn_of_unwatched(const Measured& measured, Lines& warnings) {
   }
 }
 
+// Of what was added to a command: the title of the rung that has it alone, or that leaves it out.
+std::string title_of_piece(const Plan& plan, const std::string& piece) {
+  const auto rung = std::ranges::find(plan.rungs, piece, &Rung::optimization);
+  if (rung == plan.rungs.end()) return piece;
+  constexpr std::string_view left_out = "without ";
+  return plan.mode == Mode::leave_one_out ? rung->title.substr(left_out.size()) : rung->title;
+}
+
 std::vector<Worth> worths_of(const Plan& plan, const Measured& measured, const Rungs& rungs) {
   std::vector<Times> times;
   std::vector<std::string> reasons;
@@ -58,7 +87,10 @@ std::vector<Worth> worths_of(const Plan& plan, const Measured& measured, const R
     times.push_back(rung.is_measured() ? times_of(measured.runs_of[rung.index]) : Times{});
   }
   std::vector<Worth> worths = attribution(plan, times, reasons);
-  for (Worth& worth : worths) worth.title = find_optimization(worth.optimization)->title;
+  for (Worth& worth : worths) {
+    const Optimization* const known = find_optimization(worth.optimization);
+    worth.title = plan.commands || known == nullptr ? title_of_piece(plan, worth.optimization) : known->title;
+  }
   return worths;
 }
 
@@ -127,6 +159,11 @@ Statistics statistics_of(const Plan& plan) {
 
 // "NVIDIA H200", "AMD EPYC, 2 threads", or both where a ladder begins on the CPU.
 NamedDevice device_of(const Plan& plan, const Environment& environment) {
+  if (plan.commands) {
+    const bool on_gpu = uses_cuda(plan) && environment.gpu;
+    return {on_gpu ? model::Device::cuda : model::Device::cpu,
+            on_gpu ? environment.gpu->name : environment.cpu.model.value_or("an unknown processor")};
+  }
   const std::string cpu =
       fmt::format("{}, {}", environment.cpu.model.value_or(""), number_of(environment.threads.value_or(0), "thread"));
   if (!uses_cuda(plan)) return {model::Device::cpu, cpu};
@@ -214,6 +251,41 @@ std::pair<double, double> sm_clocks(const RunsByRepeat& runs) {
   return range;
 }
 
+// What its lines leave in doubt. `warn` gets each in words.
+void warn_of_command(const StudyCommand& command, const RunsByRepeat& runs, const auto& warn) {
+  const double median = harness::median(times_in(runs)), mean = command.mean_ms;
+  if (std::abs(mean / median - 1) > 0.05) {
+    int64_t slow = 0, all = 0;
+    for (const auto& [repeat, run] : runs) {
+      all += std::ssize(run.timed_ms);
+      slow += std::ranges::count_if(run.timed_ms, [&](double ms) { return ms > 2 * run.median_ms; });
+    }
+    warn(
+        fmt::format("its mean step is {:.3g} ms, its median {:.3g} ms; {} of {} intervals took over twice as long "
+                    "(evaluation, checkpoints?)",
+                    mean, median, slow, all));
+  }
+  if (command.own_ms && std::abs(*command.own_ms / median - 1) > 0.05) {
+    warn(
+        fmt::format("it prints {:.3g} ms for a step of {:.3g} ms: it does not wait for the device, or counts otherwise",
+                    *command.own_ms, median));
+  }
+  if (!command.by_loss) {
+    warn("its lines have no loss, so the device may be behind them: only the mean of a whole run can be trusted");
+  }
+  std::vector<double> gains;  // of the second half of a run over its first
+  for (const auto& [repeat, run] : runs) {
+    const auto half = std::ssize(run.timed_ms) / 2;
+    const std::vector<double> early(run.timed_ms.begin(), run.timed_ms.begin() + half),
+        late(run.timed_ms.begin() + half, run.timed_ms.end());
+    gains.push_back(harness::median(early) / harness::median(late));
+  }
+  if (gains.size() > 1 && std::ranges::min(gains) > 1.02) {
+    warn(fmt::format("it still gets faster while it is timed, by {:.0f} %: more --warmup",
+                     100 * (harness::median(gains) - 1)));
+  }
+}
+
 // What makes a rung's number doubtful although it counts, and why it is compared with none.
 void warn_of_rungs(const Plan& plan, const Measured& measured, const Rungs& rungs, Lines& warnings) {
   for (size_t i = 0; i < plan.rungs.size(); ++i) {
@@ -236,6 +308,10 @@ void warn_of_rungs(const Plan& plan, const Measured& measured, const Rungs& rung
     }
     const bool is_threaded = plan.workload.threads > 1;  // then timing decides in which order is added
     const double allowed = is_threaded ? tolerance_between(planned.recipe, planned.recipe) : 0;
+    if (planned.command) {
+      warn_of_command(*rung.command, data, warn);
+      continue;
+    }
     if (planned.recipe.device == model::Device::cpu && !rung.peer && losses_differ(data, allowed)) {
       warn("repeats of the same recipe and seed have different losses");
     }
@@ -243,6 +319,14 @@ void warn_of_rungs(const Plan& plan, const Measured& measured, const Rungs& rung
     if (calls && calls->unavailable) {
       warn("launches, and what the host waits for, could not be counted: " + *calls->unavailable);
     }
+  }
+}
+
+// What was seen to differ between a command and the one that it is compared with.
+void add_looks(const Plan& plan, const fs::path& folder, Rungs& rungs) {
+  for (size_t i = 1; i < rungs.size(); ++i) {
+    const size_t before = plan.rungs[i].against.value_or(plan.mode == Mode::cumulative ? i - 1 : 0);
+    rungs[i].command->seen = seen_to_differ(look_file(folder, plan.rungs[before]), look_file(folder, plan.rungs[i]));
   }
 }
 
@@ -299,14 +383,15 @@ std::string created_of(const Plan& plan, const Measured& measured, const std::op
 Environment environment_of(const Plan& plan, const Measured& measured, const std::optional<Earlier>& earlier) {
   if (measured.environment) return *measured.environment;
   if (earlier) return earlier->environment;
-  Environment environment = environment_of_program();  // no run has left its own
-  environment.threads = plan.workload.threads;         // of the runs, not of this process
+  Environment environment = environment_of_program();               // no run has left its own
+  if (!plan.commands) environment.threads = plan.workload.threads;  // of the runs, not of this process
   return environment;
 }
 
 }  // namespace
 
 Workload planned_workload(const Plan& plan) {
+  if (plan.commands) return {};
   const PlannedWorkload& planned = plan.workload;
   return workload_of({.model = planned.model,
                       .B = planned.B,
@@ -354,6 +439,10 @@ Study analyse(const Plan& plan, const fs::path& folder, const std::optional<Earl
     for (StudyRung& rung : rungs) {
       if (rung.ms_per_step && !rung.peer) rung.batches = batches_of(measured.runs_of[rung.index]);
     }
+  }
+  if (plan.commands) {
+    add_breakeven(rungs);
+    add_looks(plan, folder, rungs);
   }
   add_peers(measured, rungs);
   add_explanations(plan, folder, rungs);

@@ -1,5 +1,6 @@
 #include "study/judge.h"
 
+#include "study/command_guard.h"
 #include "study/guard.h"
 
 #include <fmt/format.h>
@@ -49,6 +50,23 @@ void judge_by_reference(const Plan& plan, size_t index, size_t reference, const 
     const bool waits = rungs[reference].status == RungStatus::missing;
     rung.status = waits ? RungStatus::missing : RungStatus::voided;
     rung.reason = fmt::format("the reference rung has no run {}to compare losses with", waits ? "yet " : "");
+    return;
+  }
+  if (plan.commands) {
+    CommandGuard of_command;
+    if (plan.commands->guards_losses) {
+      of_command = guard_command(measured.runs_of[index], reference_runs);
+    } else {
+      of_command.words = "not compared, as asked";
+    }
+    rung.command->losses = of_command.words;
+    rung.guard = of_command.verdict;
+    if (!rung.guard) return;
+    rung.guard->guarded_by = reference;
+    if (!rung.guard->passed) {
+      rung.status = RungStatus::voided;
+      rung.reason = rung.guard->message;
+    }
     return;
   }
   const Guard verdict = guard_rung(plan.rungs[index], measured.runs_of[index], plan.rungs[reference], reference_runs);

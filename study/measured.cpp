@@ -21,7 +21,7 @@ namespace {
 
 // The readings that a GPU's monitor (harness/machine/monitor.h) could not give.
 std::string why_unwatched(const Record& record) {
-  if (!record.is_on_gpu()) return "";
+  if (!record.is_on_gpu() && !record.monitor) return "";
   const MonitorSummary monitor = record.monitor.value_or(MonitorSummary{});
   if (monitor.unavailable) return *monitor.unavailable;
   const auto note_of = [&](const std::string& field) {
@@ -48,8 +48,9 @@ RunData run_data(const Record& record) {
   RunData run{.recipe = record.recipe};
   const RunTiming& timing = record.timing;
   const size_t steps = timing.step_ms.size();
-  if (timing.warmup_steps >= std::ssize(timing.step_ms) || timing.page_faults.size() != steps ||
-      timing.loss.size() != steps) {
+  const size_t faults = record.command ? steps : timing.page_faults.size();  // a command's are not counted
+  if (timing.warmup_steps >= std::ssize(timing.step_ms) || faults != steps || timing.loss.size() != steps ||
+      (record.command && record.command->steps.size() != steps + 1)) {
     throw std::invalid_argument(
         fmt::format("record of run \"{}\": {} steps of warm-up among {} times, {} losses and {} counts of faults",
                     record.id, timing.warmup_steps, steps, timing.loss.size(), timing.page_faults.size()));
@@ -64,11 +65,14 @@ RunData run_data(const Record& record) {
     run.data_ms.assign(timing.data_ms->begin() + timing.warmup_steps, timing.data_ms->end());
   }
   run.data = record.data;
-  run.page_faults_per_step =
-      harness::median(std::vector<double>(timing.page_faults.begin() + timing.warmup_steps, timing.page_faults.end()));
+  if (!record.command) {
+    run.page_faults_per_step = harness::median(
+        std::vector<double>(timing.page_faults.begin() + timing.warmup_steps, timing.page_faults.end()));
+  }
   for (const std::optional<double>& loss : timing.loss) {
     run.losses.push_back(loss.value_or(std::numeric_limits<double>::quiet_NaN()));
   }
+  if (record.command && !record.command->by_loss) run.losses.clear();
   run.peak_bytes = record.memory.peak_bytes;
   run.tokens_per_step = record.workload.tokens_per_step;
   run.flops_per_step = record.workload.flops_per_step;
@@ -76,7 +80,12 @@ RunData run_data(const Record& record) {
   run.memory = record.memory;
   run.least_work = record.least_work;
   run.proofs = record.proofs;
-  if (!record.is_of_peer()) run.observations = value_from<Observations>(record.observations, record.id);
+  if (!record.is_of_peer() && !record.command) {
+    run.observations = value_from<Observations>(record.observations, record.id);
+  }
+  run.command = record.command;
+  if (record.command) run.tokens_per_step = record.command->tokens_per_step.value_or(0);
+  run.window_ms = timing.window_ms;
   if (record.is_disturbed()) run.disturbed = fmt::format("{} {}", record.id, fmt::join(*record.flags, "; "));
   run.unwatched = why_unwatched(record);
   if (record.monitor) {
@@ -142,6 +151,16 @@ Measured read_records(const Plan& plan, const fs::path& folder) {
       }
     }
     measured.runs.push_back(std::move(entry));
+  }
+  if (plan.commands) {
+    const auto knows = [](const RunsByRepeat& runs) {
+      return std::ranges::all_of(runs, [](const auto& run) { return run.second.tokens_per_step > 0; });
+    };
+    if (std::ranges::all_of(measured.runs_of, knows)) {
+      for (RunsByRepeat& runs : measured.runs_of) {
+        for (auto& [repeat, run] : runs) run.work = static_cast<double>(run.tokens_per_step);
+      }
+    }
   }
   return measured;
 }

@@ -16,11 +16,12 @@ namespace ablations {
 // What the analysis takes from one good record.
 struct RunData {
   double median_ms = 0;
+  double work = 1;  // of a step, by which its time is divided before it is compared: commands' tokens, if all tell them
   files::Json recipe;                    // as its record has it
   std::vector<double> timed_ms, losses;  // losses of every step; NaN where it was not finite
   std::vector<double> data_ms;           // of the timed steps; empty: not known
   std::optional<DataUse> data;
-  double page_faults_per_step = 0;
+  double page_faults_per_step = 0;  // of a command not counted
   int64_t peak_bytes = 0, tokens_per_step = 0;
   int64_t skipped_steps = 0;  // by the gradient scaler
   double flops_per_step = 0;
@@ -30,8 +31,10 @@ struct RunData {
   Observations observations;
   std::optional<double> joules_per_token;
   std::optional<Range> sm_clock_mhz;
-  double at_power_limit = 0;  // share of the samples
-  std::string disturbed;      // "r1-02-bf16 throttled: ...; shared: ..."; empty: by nothing that was seen
+  double at_power_limit = 0;          // share of the samples
+  std::optional<CommandRun> command;  // of a command, whose losses are those of its lines, from the second on
+  double window_ms = 0;               // of all timed steps
+  std::string disturbed;              // "r1-02-bf16 throttled: ...; shared: ..."; empty: by nothing that was seen
   // Why nobody saw whether its GPU was throttled or shared; empty: somebody did, or there is none.
   std::string unwatched;
 };

@@ -47,6 +47,7 @@ std::optional<double> median_of(const RunsByRepeat& runs, std::optional<int64_t>
 
 std::string summary_in(const Plan& plan, size_t index) {
   const Rung& rung = plan.rungs[index];
+  if (rung.command) return "";
   const Optimization* optimization = find_optimization(rung.optimization);
   if (!rung.peer.empty()) return "The recipe of the rung it stands for, run by PyTorch.";
   if (rung.name == "full") return "Every optimization of the ladder that applies on this machine.";
@@ -88,17 +89,40 @@ StudyRung planned_rung(const Plan& plan, size_t index) {
   if (planned.status == Rung::Status::not_applicable) rung.status = RungStatus::not_applicable;
   if (planned.status == Rung::Status::not_measured) rung.status = RungStatus::not_measured;
   rung.reason = planned.reason;
+  rung.recipe = rung.recipe_diff = files::Json::object();
+  if (planned.command) {
+    rung.command = StudyCommand{.text = planned.command->text, .typed = planned.command->typed};
+    return rung;
+  }
   rung.recipe = model::to_json(planned.recipe);
   rung.recipe_diff = model::recipe_diff(plan.rungs[before].recipe, planned.recipe);
   rung.workload = StepSize{shape, shape.B * shape.T * shape.accumulation};
   return rung;
 }
 
+// What a command shows beside its steps' times, but for what it is compared with.
+void add_command(const Rung& planned, const RunsByRepeat& runs, StudyCommand& command) {
+  std::vector<double> means, starts, own;
+  for (const auto& [repeat, run] : runs) {
+    const CommandRun& of = *run.command;
+    const auto first_timed = of.steps.size() - 1 - run.timed_ms.size();
+    means.push_back(run.window_ms / static_cast<double>(of.steps.back() - of.steps[first_timed]));
+    starts.push_back(of.first_step_s);
+    if (of.own_ms) own.push_back(*of.own_ms);
+  }
+  command.shape = runs.begin()->second.command->shape;
+  command.by_loss = runs.begin()->second.command->by_loss;
+  command.mean_ms = harness::median(means);
+  command.first_step_s = harness::median(starts);
+  command.cold_first_step_s = planned.command->trial.first_step_s;
+  if (!own.empty()) command.own_ms = harness::median(own);
+}
+
 }  // namespace
 
 Times times_of(const RunsByRepeat& runs) {
   Times times;
-  for (const auto& [repeat, run] : runs) times[repeat] = run.median_ms;
+  for (const auto& [repeat, run] : runs) times[repeat] = run.median_ms / run.work;
   return times;
 }
 
@@ -113,7 +137,7 @@ StudyRung rung_by_itself(const Plan& plan, size_t index, const Measured& measure
   const RunsByRepeat& runs = measured.runs_of[index];
   const auto failure = measured.failures.find(index);
   if (!runs.empty()) {
-    if (!rung.peer) leave_out_unknown(runs.begin()->second.recipe, rung.recipe);
+    if (!rung.peer && !rung.command) leave_out_unknown(runs.begin()->second.recipe, rung.recipe);
     rung.runs_ok = runs.size();
     judge_alone(runs, rung);
     const Optimization* optimization = find_optimization(plan.rungs[index].optimization);
@@ -165,8 +189,12 @@ void add_numbers(const Rung& planned, const RunsByRepeat& runs, const std::strin
     skipped = std::max(skipped, run.skipped_steps);
   }
   rung.ms_per_step = ms_per_step(runs);
-  rung.tokens_per_s = tokens_per_s(*rung.ms_per_step, first.tokens_per_step);
+  if (first.tokens_per_step > 0) rung.tokens_per_s = tokens_per_s(*rung.ms_per_step, first.tokens_per_step);
   rung.peak_memory_bytes = peak;
+  if (planned.command) {
+    add_command(planned, runs, *rung.command);
+    return;
+  }
   rung.memory = first.memory;
   rung.least_work = first.least_work;
   if (skipped > 0) rung.skipped_steps = skipped;

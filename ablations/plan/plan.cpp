@@ -33,7 +33,7 @@ void shuffle(std::vector<T>& values, std::mt19937_64& random) {
 Plan plan_from_json(const files::Json& json, const std::string& where) {
   Plan plan = value_from<Plan>(json, where);
   const auto check_known = [&](const std::string& optimization) {
-    if (find_optimization(optimization) != nullptr) return;
+    if (plan.commands || find_optimization(optimization) != nullptr) return;
     throw std::invalid_argument(fmt::format("{}: unknown optimization \"{}\"", where, optimization));
   };
   for (const Rung& rung : plan.rungs) {
@@ -41,6 +41,14 @@ Plan plan_from_json(const files::Json& json, const std::string& where) {
     std::ranges::for_each(rung.applied, check_known);
   }
   return plan;
+}
+
+std::string study_id(const std::string& ladder, const std::string& created) {
+  std::string stamp;
+  for (const char c : created) {
+    if (c != '-' && c != ':') stamp += c;
+  }
+  return ladder + "-" + stamp;
 }
 
 PlannedRun run_of(const std::vector<Rung>& rungs, size_t rung, int64_t repeat) {
@@ -78,13 +86,16 @@ std::optional<size_t> reference_of(const Plan& plan, size_t rung) {
 
 bool uses_cuda(const Plan& plan) {
   return std::ranges::any_of(plan.rungs, [](const Rung& rung) {
-    return rung.status == Rung::Status::planned && rung.recipe.device == model::Device::cuda;
+    const bool is_on_gpu = rung.command ? !rung.command->trial.gpus.empty() : rung.recipe.device == model::Device::cuda;
+    return rung.status == Rung::Status::planned && is_on_gpu;
   });
 }
 
 std::string label_of(const Plan& plan, size_t rung, const std::string& title) {
   const bool adds = plan.mode == Mode::cumulative || plan.mode == Mode::one_at_a_time;
-  return (adds && rung > 0 && plan.rungs[rung].peer.empty() ? "+ " : "") + title;
+  const Rung& of = plan.rungs[rung];
+  const bool is_more = of.command ? of.command->typed.starts_with('+') : rung > 0 && of.peer.empty();
+  return (adds && is_more ? "+ " : "") + title;
 }
 
 }  // namespace ablations

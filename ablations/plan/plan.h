@@ -25,6 +25,9 @@ std::optional<size_t> reference_of(const Plan& plan, size_t rung);
 // "+ flash attention" where the rung adds to others. `title`: the rung's, or what its proof has made of it.
 std::string label_of(const Plan& plan, size_t rung, const std::string& title);
 
+// "gpt2-cpu-20261121T110500Z": a name, and what utc_now() says, without what a file name should not have.
+std::string study_id(const std::string& name, const std::string& created);
+
 // A rung's run in a repeat, with its id.
 PlannedRun run_of(const std::vector<Rung>& rungs, size_t rung, int64_t repeat);
 

@@ -19,6 +19,7 @@ namespace {
 Json shared_part(const Plan& plan) {
   Json json = json_of(plan);
   json.erase("shard");
+  if (plan.commands) return json;
   for (const char* place : {"data", "vocabulary", "tokens"}) json["workload"].erase(place);
   return json;
 }
@@ -60,7 +61,7 @@ Json identity_of(const Plan& plan) {
   if (plan.quick) return identity_of(whole_plan(plan));
   Json content = shared_part(plan);
   for (size_t i = 0; i < plan.rungs.size(); ++i) {
-    content["rungs"][i]["recipe"] = model::recipe_diff({}, plan.rungs[i].recipe);
+    if (!plan.rungs[i].command) content["rungs"][i]["recipe"] = model::recipe_diff({}, plan.rungs[i].recipe);
   }
   return {{"id", plan.id}, {"sha256", files::sha256_hex(content.dump())}};
 }

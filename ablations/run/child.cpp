@@ -27,12 +27,6 @@ using harness::ChildResult;
 
 fs::path peer_script() { return files::resource_root() / "ablations" / "peers" / "pytorch_ladder.py"; }
 
-std::string last_line(const fs::path& log) {
-  std::string text = files::read_end(log, 4096);
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
-  return files::shortened(files::printable(text.substr(text.find_last_of('\n') + 1)), 300);
-}
-
 namespace {
 
 // A field of the record's recipe that no proof speaks of; empty where there is none. Where host memory goes does not
@@ -160,8 +154,6 @@ std::vector<std::string> command_of(const Plan& plan, const PlannedRun& run, con
   return argv;
 }
 
-}  // namespace
-
 std::optional<Record> made_by_child(const Plan& plan, const PlannedRun& run, const Programs& programs,
                                     const fs::path& folder, const std::function<void(std::string_view)>& on_line) {
   const ChildFile written(child_file(folder, run.id));
@@ -184,6 +176,51 @@ std::optional<Record> made_by_child(const Plan& plan, const PlannedRun& run, con
   if (record.is_ok() && !switches) switches = harness::kernel_switches();
   if (!begun.boot.empty()) record.since_boot = BootTime{begun.boot, begun.seconds};
   return record;
+}
+
+}  // namespace
+
+RunMaker children(const Plan& plan, const fs::path& folder, Programs programs) {
+  return {.make =
+              [&plan, folder, programs = std::move(programs)](const PlannedRun& run,
+                                                              const std::function<void(std::string_view)>& on_line) {
+                return made_by_child(plan, run, programs, folder, on_line);
+              },
+          .here = environment_here()};
+}
+
+ChildResult trace_rung(const Plan& plan, const fs::path& folder, size_t rung, const Programs& programs) {
+  const std::string name = name_of(plan.rungs[rung]);
+  const auto run = std::ranges::find(plan.runs, rung, &PlannedRun::rung);
+  for (const char* part : {"traces", "logs"}) files::make_folder_in(folder, part);
+  const fs::path log = folder / "logs" / (name + ".trace.log");
+  fmt::print(stderr, "tracing {} ...\n", name);
+  ChildResult child = harness::run_child(
+      {.argv = {programs.ladder.string(), "profile", "--trace", "--plan", (folder / "plan.json").string(), "--run",
+                run->id, "--out", (folder / "traces").string()},
+       .log = log,
+       .limit_s = plan.run_limit_s});
+  if (!child.succeeded() && child.end != ChildResult::End::interrupted) {
+    fmt::print(stderr, "the trace of {} failed: {}: {}\n", name, child.describe(plan.run_limit_s), last_line(log));
+  }
+  return child;
+}
+
+bool trace_rungs(const Plan& plan, const fs::path& folder, const Programs& programs,
+                 std::chrono::steady_clock::time_point until) {
+  const harness::FolderLock lock(folder);
+  int64_t not_made = 0;
+  for (size_t i = plan.rungs.size(); i-- > 0;) {
+    const Rung& rung = plan.rungs[i];
+    if (rung.status != Rung::Status::planned || !rung.peer.empty() || fs::exists(trace_file(folder, rung))) continue;
+    if (std::chrono::steady_clock::now() >= until) {
+      ++not_made;
+      continue;
+    }
+    if (trace_rung(plan, folder, i, programs).end == ChildResult::End::interrupted) return false;
+  }
+  if (not_made > 0) fmt::print(stderr, "traces that the budget left no time for: {}\n", not_made);
+  return true;
 }
 
 }  // namespace ablations

@@ -3,13 +3,12 @@
 #pragma once
 
 #include "ablations/plan/plan.h"
-#include "results/record.h"
+#include "ablations/run/runner.h"
+#include "harness/process/process.h"
 
+#include <chrono>
 #include <filesystem>
-#include <functional>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace ablations {
@@ -20,16 +19,22 @@ struct Programs {
   std::vector<std::string> python;  // with its flags
 };
 
-// The run's record. Without one of the child's it says why. None if the run was interrupted. `folder`: the study's,
-// with records/ and logs/ in it. `on_line`: what the child says of its progress.
-std::optional<Record> made_by_child(const Plan& plan, const PlannedRun& run, const Programs& programs,
-                                    const std::filesystem::path& folder,
-                                    const std::function<void(std::string_view)>& on_line);
+// Makes a study's or gate's runs, one child process for each. A run without a record of its child says why. `folder`:
+// the study's, with records/ and logs/ in it.
+RunMaker children(const Plan& plan, const std::filesystem::path& folder, Programs programs);
 
 // The script that does the work of a planned run in PyTorch.
 std::filesystem::path peer_script();
 
-// The end of what a child printed, whatever that was: one line of UTF-8 without control characters.
-std::string last_line(const std::filesystem::path& log);
+// Traces a rung of FOLDER/plan.json in a process of its own. The rung must have runs. Writes trace_file, and a timeline
+// beside it. Returns how the process ended; what it printed is in FOLDER/logs.
+harness::ChildResult trace_rung(const Plan& plan, const std::filesystem::path& folder, size_t rung,
+                                const Programs& programs);
+
+// Traces every planned rung of a cumulative ladder that has no trace yet, the last rung first. None begins after
+// `until`, which is printed. A failed trace is printed on standard error and stops no other. Returns false when
+// interrupted.
+bool trace_rungs(const Plan& plan, const std::filesystem::path& folder, const Programs& programs,
+                 std::chrono::steady_clock::time_point until = std::chrono::steady_clock::time_point::max());
 
 }  // namespace ablations

@@ -29,14 +29,12 @@
 namespace ablations {
 
 namespace fs = std::filesystem;
-using harness::ChildResult;
 
 namespace {
 
 // All runs of a study need one kind of machine and one program, also after --resume. A gate has programs of its own.
-void check_same_machine(const fs::path& folder, const Plan& plan, const Record& record) {
-  Environment here = environment_here();
-  here.threads = plan.workload.threads;  // of the runs, not of this process
+void check_same_machine(const fs::path& folder, const Plan& plan, const Record& record, Environment here) {
+  if (!plan.commands) here.threads = plan.workload.threads;  // of the runs, not of this process
   const bool cuda = uses_cuda(plan);
   const auto facts = [&](const Environment& of) {
     return plan.gate ? machine_setting(of, cuda).facts() : study_facts(of, record.workload, cuda);
@@ -61,12 +59,12 @@ bool waits_for_second(const fs::path& file, const Record& record) {
 // Makes a plan's runs, one child for each.
 class Runner {
  public:
-  Runner(const Plan& plan, PlanIdentity identity, fs::path folder, Programs programs, double budget_s,
+  Runner(const Plan& plan, PlanIdentity identity, fs::path folder, const RunMaker& maker, double budget_s,
          const std::vector<double>& run_s)
       : plan_(plan),
         identity_(std::move(identity)),
         folder_(std::move(folder)),
-        programs_(std::move(programs)),
+        maker_(maker),
         budget_s_(budget_s),
         run_s_(run_s) {}
 
@@ -74,7 +72,7 @@ class Runner {
     std::vector<Due> due = due_runs();
     if (budget_s_ > 0) put_compared_with_first(due);
     const auto ours = std::ranges::find_if(first_of_, [](const auto& of) { return of.first.peer.empty(); });
-    if (!due.empty() && ours != first_of_.end()) check_same_machine(folder_, plan_, ours->second);
+    if (!due.empty() && ours != first_of_.end()) check_same_machine(folder_, plan_, ours->second, maker_.here);
     harness::catch_interrupts();
     double expected_s = 0;
     for (const Due& of : due) expected_s += run_s_.empty() || of.first ? 0 : run_s_[of.run.rung];
@@ -220,8 +218,7 @@ class Runner {
   std::optional<Record> make(const PlannedRun& run, bool again) {
     progress_->begin(run, again);
     const auto before = kept_files();
-    std::optional<Record> record =
-        made_by_child(plan_, run, programs_, folder_, [&](std::string_view line) { progress_->step(line); });
+    std::optional<Record> record = maker_.make(run, [&](std::string_view line) { progress_->step(line); });
     if (kept_files() != before) {
       throw harness::Unfit(
           fmt::format("{}: while run {} was made, records of other runs or one of the programs were changed; this gate "
@@ -289,7 +286,7 @@ class Runner {
   const Plan& plan_;
   PlanIdentity identity_;
   fs::path folder_;
-  Programs programs_;
+  const RunMaker& maker_;
   double budget_s_;
   const std::vector<double>& run_s_;  // by rung
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
@@ -304,7 +301,7 @@ class Runner {
 
 }  // namespace
 
-Outcome carry_out(const Plan& plan, const fs::path& folder, const Programs& programs, double budget_s,
+Outcome carry_out(const Plan& plan, const fs::path& folder, const RunMaker& maker, double budget_s,
                   const std::vector<double>& run_s) {
   const harness::FolderLock lock(folder);
   check_has_no_links(folder);
@@ -312,51 +309,17 @@ Outcome carry_out(const Plan& plan, const fs::path& folder, const Programs& prog
   const Plan whole = open_study(folder);
   check_records_are_of(whole, folder, Unnamed::refused);
   remove_unfinished_files(whole, folder);
-  return Runner(plan, plan_identity(whole), folder, programs, budget_s, run_s).carry_out();
+  return Runner(plan, plan_identity(whole), folder, maker, budget_s, run_s).carry_out();
 }
 
-void check_goes_on_here(const Plan& plan, const fs::path& folder) {
+void check_goes_on_here(const Plan& plan, const fs::path& folder, const Environment& here) {
   for (const PlannedRun& run : runs_to_make(plan)) {
     if (!plan.rungs[run.rung].peer.empty()) continue;
     const std::optional<Record> record = good_record(folder, plan, run);
     if (!record) continue;
-    check_same_machine(folder, plan, *record);
+    check_same_machine(folder, plan, *record, here);
     return;
   }
-}
-
-ChildResult trace_rung(const Plan& plan, const fs::path& folder, size_t rung, const Programs& programs) {
-  const std::string name = name_of(plan.rungs[rung]);
-  const auto run = std::ranges::find(plan.runs, rung, &PlannedRun::rung);
-  for (const char* part : {"traces", "logs"}) files::make_folder_in(folder, part);
-  const fs::path log = folder / "logs" / (name + ".trace.log");
-  fmt::print(stderr, "tracing {} ...\n", name);
-  ChildResult child = harness::run_child(
-      {.argv = {programs.ladder.string(), "profile", "--trace", "--plan", (folder / "plan.json").string(), "--run",
-                run->id, "--out", (folder / "traces").string()},
-       .log = log,
-       .limit_s = plan.run_limit_s});
-  if (!child.succeeded() && child.end != ChildResult::End::interrupted) {
-    fmt::print(stderr, "the trace of {} failed: {}: {}\n", name, child.describe(plan.run_limit_s), last_line(log));
-  }
-  return child;
-}
-
-bool trace_rungs(const Plan& plan, const fs::path& folder, const Programs& programs,
-                 std::chrono::steady_clock::time_point until) {
-  const harness::FolderLock lock(folder);
-  int64_t not_made = 0;
-  for (size_t i = plan.rungs.size(); i-- > 0;) {
-    const Rung& rung = plan.rungs[i];
-    if (rung.status != Rung::Status::planned || !rung.peer.empty() || fs::exists(trace_file(folder, rung))) continue;
-    if (std::chrono::steady_clock::now() >= until) {
-      ++not_made;
-      continue;
-    }
-    if (trace_rung(plan, folder, i, programs).end == ChildResult::End::interrupted) return false;
-  }
-  if (not_made > 0) fmt::print(stderr, "traces that the budget left no time for: {}\n", not_made);
-  return true;
 }
 
 }  // namespace ablations

@@ -3,15 +3,22 @@
 #pragma once
 
 #include "ablations/plan/plan.h"
-#include "ablations/run/child.h"
-#include "harness/process/process.h"
+#include "results/record.h"
 
-#include <chrono>
 #include <filesystem>
-#include <string>
+#include <functional>
+#include <optional>
+#include <string_view>
 #include <vector>
 
 namespace ablations {
+
+// Who makes the runs (child.h, command_run.h).
+struct RunMaker {
+  // A run's record, also of one that failed; none if it was interrupted. `on_line` gets "7 11": 7 of 11 steps are done.
+  std::function<std::optional<Record>(const PlannedRun&, const std::function<void(std::string_view)>& on_line)> make;
+  Environment here;  // what its records will say of machine and software
+};
 
 struct Outcome {
   bool interrupted = false;
@@ -28,21 +35,10 @@ struct Outcome {
 // runs so far were flagged, no run of the repeat is made again; this is printed once. Throws std::invalid_argument
 // while another runner works in the folder, and for a record of another plan. Throws harness::Unfit if the other runs
 // need another machine or program. Throws it, too, if the text or a gate's program was replaced meanwhile.
-Outcome carry_out(const Plan& plan, const std::filesystem::path& folder, const Programs& programs, double budget_s,
+Outcome carry_out(const Plan& plan, const std::filesystem::path& folder, const RunMaker& maker, double budget_s,
                   const std::vector<double>& run_s = {});
 
 // Throws harness::Unfit for another machine or program, as carry_out does, before anything is written.
-void check_goes_on_here(const Plan& plan, const std::filesystem::path& folder);
-
-// Traces a rung of FOLDER/plan.json in a process of its own. The rung must have runs. Writes trace_file, and a timeline
-// beside it. Returns how the process ended; what it printed is in FOLDER/logs.
-harness::ChildResult trace_rung(const Plan& plan, const std::filesystem::path& folder, size_t rung,
-                                const Programs& programs);
-
-// Traces every planned rung of a cumulative ladder that has no trace yet, the last rung first. None begins after
-// `until`, which is printed. A failed trace is printed on standard error and stops no other. Returns false when
-// interrupted.
-bool trace_rungs(const Plan& plan, const std::filesystem::path& folder, const Programs& programs,
-                 std::chrono::steady_clock::time_point until = std::chrono::steady_clock::time_point::max());
+void check_goes_on_here(const Plan& plan, const std::filesystem::path& folder, const Environment& here);
 
 }  // namespace ablations

@@ -4,6 +4,7 @@
 #include "ablations/plan/shard.h"
 #include "ablations/run/options.h"
 #include "files/files.h"
+#include "files/printable.h"
 #include "harness/process/locks.h"
 
 #include <fmt/format.h>
@@ -26,7 +27,7 @@ const std::set<std::string>& files_of_study() {
 }
 
 const std::set<std::string>& folders_of_study() {
-  static const std::set<std::string> names{"records", "logs", "traces", "charts", "baselines"};
+  static const std::set<std::string> names{"records", "logs", "traces", "charts", "baselines", "runs", "looks"};
   return names;
 }
 
@@ -73,12 +74,35 @@ fs::path record_file(const fs::path& folder, const std::string& run_id) {
 
 fs::path flagged_file(const fs::path& record) { return fs::path(record).replace_extension(".flagged.json"); }
 
+namespace {
+
+// Of a run of a command.
+std::string fault_of_command(const Record& record, const Plan& plan) {
+  if (!record.command) return "it is not of a command";
+  const std::vector<int64_t>& steps = record.command->steps;
+  const RunTiming& timing = record.timing;
+  if (steps.size() != timing.step_ms.size() + 1 || record.command->seconds.size() != steps.size() ||
+      timing.loss.size() != timing.step_ms.size()) {
+    return fmt::format("it has {} times, {} losses and {} lines", timing.step_ms.size(), timing.loss.size(),
+                       steps.size());
+  }
+  if (!std::ranges::is_sorted(steps, std::ranges::less_equal())) return "its steps do not go up";
+  const auto first_timed = static_cast<size_t>(std::clamp<int64_t>(timing.warmup_steps, 0, std::ssize(steps) - 1));
+  if (steps[first_timed] - steps.front() < plan.warmup_steps) return "its steps of warm-up are not the planned ones";
+  if (steps.back() - steps[first_timed] < plan.timed_steps) return "it has fewer timed steps than the plan";
+  return "";
+}
+
+}  // namespace
+
 std::string fault_of(const Record& record, const Plan& plan, const PlannedRun& run) {
   if (!record.is_ok()) return "its run failed";
   if (record.id != run.id) return fmt::format("it is of run {}", files::in_quotes(record.id));
+  if (plan.commands) return fault_of_command(record, plan);
+  if (record.command) return "it is of a command";
   // Read, so that a field which the record's program did not have yet counts as its default.
   const Rung& rung = plan.rungs[run.rung];
-  const model::Recipe planned = rung.peer.empty() ? rung.recipe : peer_recipe(rung.recipe);
+  const model::Recipe planned = rung.peer.empty() ? model::Recipe(rung.recipe) : peer_recipe(rung.recipe);
   if (record.known_recipe("its recipe") != planned) return "its recipe is not the planned one";
   const RunTiming& timing = record.timing;
   if (timing.warmup_steps != plan.warmup_steps) return "its steps of warm-up are not the planned ones";
@@ -145,6 +169,12 @@ std::optional<Record> good_record(const fs::path& folder, const Plan& plan, cons
 
 fs::path trace_file(const fs::path& folder, const Rung& rung) {
   return folder / "traces" / (name_of(rung) + ".trace.json");
+}
+
+std::string last_line(const fs::path& log) {
+  std::string text = files::read_end(log, 4096);
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+  return files::shortened(files::printable(text.substr(text.find_last_of('\n') + 1)), 300);
 }
 
 fs::path child_file(const fs::path& folder, const std::string& run_id) {

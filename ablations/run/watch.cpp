@@ -25,7 +25,7 @@ void Watch::begin(pid_t measured) {
   measured_ = measured;
   begun_ = std::chrono::steady_clock::now();
   before_ = harness::processor_time(measured_);
-  if (monitor_) monitor_->begin(measured_);
+  if (monitor_) monitor_->begin({measured_});
 }
 
 void Watch::end() {

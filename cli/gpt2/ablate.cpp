@@ -3,9 +3,9 @@
 #include "ablations/plan/quick.h"
 #include "ablations/plan/shard.h"
 #include "ablations/profile/estimate.h"
+#include "ablations/run/child.h"
 #include "ablations/run/memory.h"
 #include "ablations/run/occupy.h"
-#include "ablations/run/runner.h"
 #include "ablations/run/study_folder.h"
 #include "cli/commands.h"
 #include "cli/defaults.h"
@@ -176,7 +176,7 @@ int measure_ladder(const AblateFlags& flags) {
                printable(out.string()), plan.order_seed, estimate_text(estimate, runs));
   }
   if (grows) {
-    check_goes_on_here(plan, out);
+    check_goes_on_here(plan, out, environment_here());
     const harness::FolderLock lock(out);
     check_records_are_of(plan, out, Unnamed::refused);
     write_document(out / "plan.json", plan);
@@ -198,7 +198,8 @@ int measure_ladder(const AblateFlags& flags) {
     return 130;
   };
   const auto begun = std::chrono::steady_clock::now();
-  const Outcome outcome = carry_out(plan, out, programs, static_cast<double>(flags.budget_s), estimate.run_s);
+  const Outcome outcome =
+      carry_out(plan, out, children(plan, out, programs), static_cast<double>(flags.budget_s), estimate.run_s);
   if (outcome.interrupted) {
     // A run that was made again must not look like an edited record.
     if (fs::exists(out / "study.json")) write_document(out / "study.json", computed_study(plan, out).study);

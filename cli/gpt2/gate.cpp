@@ -8,8 +8,8 @@
 #include "plots/gate.h"
 
 #include "ablations/plan/gate_plan.h"
+#include "ablations/run/child.h"
 #include "ablations/run/occupy.h"
-#include "ablations/run/runner.h"
 #include "ablations/run/study_folder.h"
 #include "cli/commands.h"
 #include "cli/draw.h"
@@ -368,7 +368,7 @@ int gate(const GateFlags& flags) {
     const Plan part = first_pairs(plan, pairs);
     fmt::print(stderr, "{} of {} into {}\n", number_of(std::ssize(part.runs), "run"),
                number_of(plan.warmup_steps + plan.timed_steps, "step"), files::printable(out.string()));
-    if (carry_out(part, out, programs, 0).interrupted) {
+    if (carry_out(part, out, children(part, out, programs), 0).interrupted) {
       fmt::print(stderr, "completed runs are saved; resume with: {}\n", resume_command(flags, out));
       return 130;
     }

@@ -120,15 +120,6 @@ void apply(const WorkloadFlags& flags, Sizes& workload, Steps& steps) {
 // A GPU's energy counter moves every 100 ms or so. Over such a window its difference is right to 7 %.
 constexpr double window_for_energy_s = 1.5;
 
-// "gpt2-cpu-20261121T110500Z": what utc_now() says, without what a file name should not have.
-std::string study_id(const std::string& ladder, const std::string& created) {
-  std::string stamp;
-  for (const char c : created) {
-    if (c != '-' && c != ':') stamp += c;
-  }
-  return ladder + "-" + stamp;
-}
-
 Choose choice_of(OwnOperations& timed) {
   return [&](const model::Recipe& before, model::Recipe& edited) { return timed.choose(before, edited); };
 }

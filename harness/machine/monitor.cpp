@@ -103,8 +103,8 @@ Monitor::Monitor(const std::string& bus_id, const std::string& library)
   if (watch_.unavailable.empty()) (void)device_.energy_j();  // the first call of a function takes longest
 }
 
-void Monitor::begin(pid_t measured) {
-  measured_ = measured;
+void Monitor::begin(std::vector<pid_t> measured) {
+  measured_ = std::move(measured);
   if (!watch_.unavailable.empty()) return;
   begun_ = std::chrono::steady_clock::now();
   energy_before_ = device_.energy_j();

@@ -51,15 +51,15 @@ class Monitor {
   // Loads and starts NVML. It takes a while, so do it before the first step. bus_id, library: as for NvmlDevice.
   explicit Monitor(const std::string& bus_id, const std::string& library = "libnvidia-ml.so.1");
 
-  void begin(pid_t measured = ::getpid());  // the timed window of that process begins now
-  GpuWatch end();                           // and has ended. Without a call of end() the destructor stops the thread.
+  void begin(std::vector<pid_t> measured = {::getpid()});  // the timed window of these processes begins now
+  GpuWatch end();  // and has ended. Without a call of end() the destructor stops the thread.
 
  private:
   void sample_until(const std::stop_token& stop);
   void look_for_others();
 
   NvmlDevice device_;
-  pid_t measured_ = 0;
+  std::vector<pid_t> measured_;
   std::chrono::steady_clock::time_point begun_;
   GpuWatch watch_;
   Reading energy_before_;

@@ -4,6 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <sstream>
 #include <vector>
 
 namespace harness {
@@ -30,14 +33,36 @@ struct Utilization {
   unsigned gpu, memory;
 };
 
+struct Memory {
+  unsigned long long total, free, used;
+};
+
+struct PciInfo {
+  char legacy[16];
+  unsigned domain, bus, device, ids, subsystem;
+  char bus_id[32];
+};
+
+// Whether CUDA_VISIBLE_DEVICES, a list of numbers or of beginnings of uuids, names the GPU. CUDA stops at the first
+// that it does not know.
+bool is_visible(unsigned index, const std::string& uuid) {
+  const char* const listed = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (listed == nullptr) return true;
+  std::istringstream items(listed);
+  for (std::string item; std::getline(items, item, ',');) {
+    if (item == std::to_string(index) || (item.size() > 4 && uuid.starts_with(item))) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 // The header of some drivers of 2023 had 8 bytes more here, so there is room for twice as many.
-struct Process {
+struct NvmlDevice::Process {
   unsigned pid;
   unsigned long long memory;
   unsigned gpu_instance, compute_instance;
 };
-
-}  // namespace
 
 // Calls the library's function of that name. Returns what went wrong, or an empty text.
 template <class Function, class... Arguments>
@@ -120,8 +145,8 @@ Reading NvmlDevice::energy_j() const {
   return fault.empty() ? Reading{static_cast<double>(millijoules) / 1000.0, ""} : Reading{{}, fault};
 }
 
-Reading NvmlDevice::other_processes(std::optional<pid_t> measured) const {
-  std::vector<Process> processes(256);
+std::string NvmlDevice::list(std::vector<Process>& processes) const {
+  processes.resize(256);
   unsigned count = 0;
   const auto ask = [&](const char* name) {
     count = static_cast<unsigned>(processes.size() / 2);
@@ -129,16 +154,75 @@ Reading NvmlDevice::other_processes(std::optional<pid_t> measured) const {
   };
   std::string fault = ask("nvmlDeviceGetComputeRunningProcesses_v3");
   if (!fault.empty()) fault = ask("nvmlDeviceGetComputeRunningProcesses_v2");  // before 510; the same structure
-  if (!fault.empty()) return {{}, fault};
-  if (!measured) return {count, ""};
-  processes.resize(count);
-  if (count == 0)
+  processes.resize(fault.empty() ? count : 0);
+  return fault;
+}
+
+Reading NvmlDevice::other_processes(std::span<const pid_t> measured) const {
+  std::vector<Process> processes;
+  if (const std::string fault = list(processes); !fault.empty()) return {{}, fault};
+  const auto count = static_cast<double>(processes.size());
+  if (measured.empty()) return {count, ""};
+  if (processes.empty())
     return {{}, "the driver shows no process on this GPU, not even the measured one, as in some containers"};
-  const auto pid = static_cast<unsigned>(*measured);
-  const bool known = std::ranges::any_of(processes, [&](const Process& process) { return process.pid == pid; });
-  return {count - 1.0, known ? ""
-                             : "the driver's process ids are not those of this container: one of them is taken for "
-                               "the measured process"};
+  const auto known = std::ranges::count_if(processes, [&](const Process& process) {
+    return std::ranges::find(measured, static_cast<pid_t>(process.pid)) != measured.end();
+  });
+  return {count - static_cast<double>(std::max<int64_t>(1, known)),
+          known > 0 ? ""
+                    : "the driver's process ids are not those of this container: one of them is taken for "
+                      "the measured process"};
+}
+
+Reading NvmlDevice::bytes_of(std::span<const pid_t> measured) const {
+  std::vector<Process> processes;
+  if (const std::string fault = list(processes); !fault.empty()) return {{}, fault};
+  constexpr unsigned long long not_told = ~0ULL;
+  double bytes = 0;
+  bool any = false;
+  for (const Process& process : processes) {
+    if (std::ranges::find(measured, static_cast<pid_t>(process.pid)) == measured.end()) continue;
+    if (process.memory == not_told) return {{}, "the driver does not tell the memory of a process"};
+    bytes += static_cast<double>(process.memory);
+    any = true;
+  }
+  return any ? Reading{bytes, ""} : Reading{{}, "none of these processes is on this GPU"};
+}
+
+VisibleGpus visible_gpus(const std::string& library) {
+  VisibleGpus found;
+  void* const loaded = ::dlopen(library.c_str(), RTLD_LAZY | RTLD_LOCAL);
+  if (loaded == nullptr) return found;
+  const auto call = [&]<class Function>(Function*, const char* name, auto... arguments) {
+    auto* const function = reinterpret_cast<Function*>(::dlsym(loaded, name));
+    return function != nullptr && function(arguments...) == 0;
+  };
+  if (!call(static_cast<int (*)()>(nullptr), "nvmlInit_v2")) return found;
+  std::array<char, 96> text{};
+  using Text = int (*)(Device, char*, unsigned);
+  if (call(static_cast<int (*)(char*, unsigned)>(nullptr), "nvmlSystemGetDriverVersion", text.data(),
+           static_cast<unsigned>(text.size()))) {
+    found.driver = text.data();
+  }
+  unsigned count = 0;
+  call(static_cast<int (*)(unsigned*)>(nullptr), "nvmlDeviceGetCount_v2", &count);
+  for (unsigned i = 0; i < count; ++i) {
+    Device device = nullptr;
+    PciInfo place{};
+    Memory memory{};
+    if (!call(static_cast<int (*)(unsigned, Device*)>(nullptr), "nvmlDeviceGetHandleByIndex_v2", i, &device)) continue;
+    if (!call(static_cast<int (*)(Device, PciInfo*)>(nullptr), "nvmlDeviceGetPciInfo_v3", device, &place)) continue;
+    VisibleGpu gpu{.bus_id = fmt::format("{:04x}:{:02x}:{:02x}.0", place.domain, place.bus, place.device)};
+    const auto size = static_cast<unsigned>(text.size());
+    if (call(static_cast<Text>(nullptr), "nvmlDeviceGetName", device, text.data(), size)) gpu.name = text.data();
+    if (call(static_cast<Text>(nullptr), "nvmlDeviceGetUUID", device, text.data(), size)) gpu.uuid = text.data();
+    if (call(static_cast<int (*)(Device, Memory*)>(nullptr), "nvmlDeviceGetMemoryInfo", device, &memory)) {
+      gpu.memory_bytes = static_cast<int64_t>(memory.total);
+    }
+    if (is_visible(i, gpu.uuid)) found.gpus.push_back(gpu);
+  }
+  call(static_cast<int (*)()>(nullptr), "nvmlShutdown");
+  return found;
 }
 
 }  // namespace harness

@@ -7,7 +7,9 @@
 
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 namespace harness {
 
@@ -34,10 +36,14 @@ class NvmlDevice {
   [[nodiscard]] GpuSample sample() const;
   // What the GPU has consumed since its driver was loaded. The counter moves in steps of up to 100 ms.
   [[nodiscard]] Reading energy_j() const;
-  // Processes that compute on this GPU, without the one that is measured on it.
-  [[nodiscard]] Reading other_processes(std::optional<pid_t> measured) const;
+  // Processes that compute on this GPU, without those that are measured on it. None are named: all that compute.
+  [[nodiscard]] Reading other_processes(std::span<const pid_t> measured) const;
+  // Bytes that these processes hold on it; none where the driver does not tell them apart.
+  [[nodiscard]] Reading bytes_of(std::span<const pid_t> processes) const;
 
  private:
+  struct Process;
+  std::string list(std::vector<Process>& processes) const;
   template <class Function, class... Arguments>
   std::string call(const char* name, Arguments... arguments) const;
   [[nodiscard]] std::string describe(const char* name, int status) const;
@@ -50,5 +56,18 @@ class NvmlDevice {
   bool initialized_ = false;
   std::string name_, unavailable_;
 };
+
+struct VisibleGpu {
+  std::string name, uuid;
+  std::string bus_id;  // "0000:3b:00.0", as CUDA writes it
+  int64_t memory_bytes = 0;
+};
+
+// The GPUs that a program started here may use: all, or those that CUDA_VISIBLE_DEVICES names. Empty without a driver.
+struct VisibleGpus {
+  std::string driver;  // its version; empty: none
+  std::vector<VisibleGpu> gpus;
+};
+VisibleGpus visible_gpus(const std::string& library = "libnvidia-ml.so.1");
 
 }  // namespace harness

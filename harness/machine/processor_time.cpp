@@ -29,17 +29,21 @@ void add_machine(ProcessorTime& time) {
 
 }  // namespace
 
-std::optional<ProcessorTime> processor_time(pid_t process) {
+std::optional<ProcessorTime> processor_time(pid_t process) { return processor_time(std::span(&process, 1)); }
+
+std::optional<ProcessorTime> processor_time(std::span<const pid_t> processes) {
   ProcessorTime sum;
-  std::error_code error;
-  // A thread that ends meanwhile leaves an empty file behind, or none.
-  for (std::filesystem::directory_iterator task(fmt::format("/proc/{}/task", process), error), end;
-       !error && task != end; task.increment(error)) {
-    std::ifstream stream(task->path() / "schedstat");
-    double ran_ns = 0, waited_ns = 0;
-    if (!(stream >> ran_ns >> waited_ns)) continue;
-    sum.ran_s += ran_ns * 1e-9;
-    sum.waited_s += waited_ns * 1e-9;
+  for (const pid_t process : processes) {
+    std::error_code error;
+    // A thread that ends meanwhile leaves an empty file behind, or none.
+    for (std::filesystem::directory_iterator task(fmt::format("/proc/{}/task", process), error), end;
+         !error && task != end; task.increment(error)) {
+      std::ifstream stream(task->path() / "schedstat");
+      double ran_ns = 0, waited_ns = 0;
+      if (!(stream >> ran_ns >> waited_ns)) continue;
+      sum.ran_s += ran_ns * 1e-9;
+      sum.waited_s += waited_ns * 1e-9;
+    }
   }
   add_machine(sum);
   return sum.ran_s > 0 ? std::optional(sum) : std::nullopt;

@@ -20,6 +20,8 @@ struct ProcessorTime {
 // Of all threads of a process that live now, since they began. None where there is no such process, or where the kernel
 // does not count it (/proc/PID/task/*/schedstat).
 std::optional<ProcessorTime> processor_time(pid_t process = ::getpid());
+// Of several processes together.
+std::optional<ProcessorTime> processor_time(std::span<const pid_t> processes);
 
 // The share of a window, between 0 and 1, that `threads` busy threads lost to other work on `cores` cores: (min(waited,
 // window * cores - ran) + stolen) / (window * min(threads, cores)). Threads that sleep neither run nor wait. Of the

@@ -9,10 +9,12 @@
 #include <charconv>
 #include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <thread>
 
 namespace harness {
@@ -45,7 +47,38 @@ std::vector<pid_t> children() {
   return found;
 }
 
+// Those of one process, as the kernel lists them.
+std::vector<pid_t> children_of(pid_t pid) {
+  std::vector<pid_t> found;
+  std::error_code error;
+  for (std::filesystem::directory_iterator task("/proc/" + std::to_string(pid) + "/task", error), end;
+       !error && task != end; task.increment(error)) {
+    std::ifstream stream(task->path() / "children");
+    for (pid_t child = 0; stream >> child;) found.push_back(child);
+  }
+  return found;
+}
+
 }  // namespace
+
+std::vector<pid_t> process_tree(pid_t root) {
+  std::vector<pid_t> tree{root};
+  for (size_t i = 0; i < tree.size(); ++i) {
+    for (const pid_t child : children_of(tree[i])) {
+      if (std::ranges::find(tree, child) == tree.end()) tree.push_back(child);
+    }
+  }
+  return tree;
+}
+
+std::vector<pid_t> Descendants::of(pid_t child) const {
+  std::vector<pid_t> all = process_tree(child);
+  for (const pid_t root : children_of(::getpid())) {
+    if (root == child || std::ranges::find(others_, root) != others_.end()) continue;
+    for (const pid_t pid : process_tree(root)) all.push_back(pid);
+  }
+  return all;
+}
 
 Descendants::Descendants() : others_(children()) {
   ::prctl(PR_GET_CHILD_SUBREAPER, &was_subreaper_);
@@ -55,6 +88,12 @@ Descendants::Descendants() : others_(children()) {
 Descendants::~Descendants() {
   end();
   ::prctl(PR_SET_CHILD_SUBREAPER, was_subreaper_);
+}
+
+bool Descendants::any_left() const {
+  return std::ranges::any_of(children(), [&](pid_t pid) {
+    return std::ranges::find(others_, pid) == others_.end() && ::waitpid(pid, nullptr, WNOHANG) == 0;
+  });
 }
 
 void Descendants::end() const {

@@ -7,6 +7,9 @@
 
 namespace harness {
 
+// A process and all that it has started, and those have started, as far as their parents live.
+std::vector<pid_t> process_tree(pid_t root);
+
 // While it lives, a process whose parent ends becomes a child of this process (a "subreaper"). One at a time, and while
 // no other thread starts processes.
 class Descendants {
@@ -16,6 +19,10 @@ class Descendants {
   ~Descendants();
   Descendants(const Descendants&) = delete;  // one owner of the process's setting
   Descendants& operator=(const Descendants&) = delete;
+  // The child and the processes that it left to this one, with all of their trees.
+  [[nodiscard]] std::vector<pid_t> of(pid_t child) const;
+  // Whether a process that the child left to this one still lives.
+  [[nodiscard]] bool any_left() const;
   // Kills every child that came since, then the children that those leave, until there are none.
   void end() const;
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <spawn.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,7 +18,9 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -171,33 +174,75 @@ class Log {
   std::string end_;
 };
 
+// Where a child prints: one pipe, one for each stream, or a terminal of its own.
+class Output {
+ public:
+  explicit Output(const ChildOptions& options) {
+    if (options.terminal) {
+      open_terminal();
+    } else {
+      first_.emplace();
+      if (options.on_output) second_.emplace();
+    }
+  }
+  // The child's ends, of standard output and error, and the parent's; -1: there is none.
+  [[nodiscard]] int out() const { return first_ ? first_->writer.get() : terminal_->get(); }
+  [[nodiscard]] int err() const { return second_ ? second_->writer.get() : out(); }
+  [[nodiscard]] int out_reader() const { return first_ ? first_->reader.get() : master_->get(); }
+  [[nodiscard]] int err_reader() const { return second_ ? second_->reader.get() : -1; }
+  void close_childs() {
+    if (first_) first_->writer.close();
+    if (second_) second_->writer.close();
+    if (terminal_) terminal_->close();
+  }
+
+ private:
+  void open_terminal() {
+    master_.emplace(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
+    std::array<char, 64> name{};
+    if (master_->get() < 0 || ::grantpt(master_->get()) != 0 || ::unlockpt(master_->get()) != 0 ||
+        ::ptsname_r(master_->get(), name.data(), name.size()) != 0) {
+      throw std::system_error(errno, std::generic_category(), "a terminal for the program");
+    }
+    terminal_.emplace(::open(name.data(), O_RDWR | O_NOCTTY | O_CLOEXEC));
+    if (terminal_->get() < 0) throw std::system_error(errno, std::generic_category(), name.data());
+    const winsize size{.ws_row = 50, .ws_col = 250, .ws_xpixel = 0, .ws_ypixel = 0};  // wide: bars do not shorten lines
+    ::ioctl(terminal_->get(), TIOCSWINSZ, &size);
+  }
+
+  std::optional<Pipe> first_, second_;
+  std::optional<Descriptor> master_, terminal_;
+};
+
 // The parent's ends of the child's pipes.
 class Readers {
  public:
-  Readers(int log, int lines) : polled_{{{log, POLLIN, 0}, {lines, POLLIN, 0}}} {}
+  Readers(const Output& output, int lines)
+      : polled_{{{output.out_reader(), POLLIN, 0}, {output.err_reader(), POLLIN, 0}, {lines, POLLIN, 0}}} {}
 
-  // Waits that long, passes on what has come, and returns whether there may be more.
-  bool read(int wait_ms, Log& log, Lines& lines) {
+  // Waits that long, passes on what has come, and returns whether there may be more. `on_output` is told of output.
+  bool read(int wait_ms, Log& log, Lines& lines, const std::function<void(int, std::string_view)>& on_output) {
     ::poll(polled_.data(), polled_.size(), wait_ms);
     bool more = false;
     for (pollfd& pipe : polled_) {
       if (pipe.fd < 0 || pipe.revents == 0) continue;
       const ssize_t count = ::read(pipe.fd, buffer_.data(), buffer_.size());
       more = more || count > 0 || (count < 0 && errno == EINTR);
-      if (count == 0) pipe.fd = -1;  // nobody writes any more: poll() passes it over
+      if (count == 0 || (count < 0 && errno != EINTR)) pipe.fd = -1;  // nobody writes any more: poll() passes it over
       if (count <= 0) continue;
       const std::string_view bytes(buffer_.data(), static_cast<size_t>(count));
-      if (&pipe == &polled_.front()) {
-        log.take(bytes);
-      } else {
+      if (&pipe == &polled_.back()) {
         lines.take(bytes);
+      } else {
+        on_output(&pipe == &polled_.front() ? 0 : 1, bytes);
+        log.take(bytes);
       }
     }
     return more;
   }
 
  private:
-  std::array<pollfd, 2> polled_;
+  std::array<pollfd, 3> polled_;
   std::array<char, 65536> buffer_{};
 };
 
@@ -222,12 +267,15 @@ std::vector<char*> environment_with(const std::vector<std::string>& added) {
 }
 
 // Returns 0 with the child's id in `pid`, or an errno.
-int spawn(const ChildOptions& options, int log, int lines, pid_t& pid) {
+int spawn(const ChildOptions& options, const Output& output, int lines, pid_t& pid) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, log, 1);
-  posix_spawn_file_actions_adddup2(&actions, log, 2);
+  posix_spawn_file_actions_adddup2(&actions, output.out(), 1);
+  posix_spawn_file_actions_adddup2(&actions, output.err(), 2);
   posix_spawn_file_actions_adddup2(&actions, lines, lines_fd);
+  if (!options.directory.empty()) {
+    posix_spawn_file_actions_addchdir_np(&actions, std::filesystem::absolute(options.directory).c_str());
+  }
   // Last: the log is 0 where the caller has closed its standard input.
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
   posix_spawnattr_t attributes;
@@ -260,51 +308,79 @@ std::string ChildResult::describe(double limit_s) const {
       return fmt::format("could not be started: {}", std::strerror(code));
     case End::interrupted:
       return "interrupted";
+    case End::enough:
+      return "ended when it had printed enough";
   }
   return "";
 }
 
 ChildResult run_child(const ChildOptions& options) {
+  using Clock = std::chrono::steady_clock;
   Log log(options.log);
   Lines lines(options.on_line);
-  Pipe log_pipe, lines_pipe;
-  Readers readers(log_pipe.reader.get(), lines_pipe.reader.get());
+  Output output(options);
+  Pipe lines_pipe;
+  Readers readers(output, lines_pipe.reader.get());
 
-  const auto start = std::chrono::steady_clock::now();
-  const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
+  const auto start = Clock::now();
+  const auto since = [](Clock::time_point time) { return std::chrono::duration<double>(Clock::now() - time).count(); };
   const Descendants descendants;
   pid_t pid = 0;
-  const int error = spawn(options, log_pipe.writer.get(), lines_pipe.writer.get(), pid);
-  log_pipe.writer.close();
+  const int error = spawn(options, output, lines_pipe.writer.get(), pid);
+  output.close_childs();
   lines_pipe.writer.close();
-  if (error != 0) return {.end = ChildResult::End::not_started, .code = error, .seconds = seconds()};
+  if (error != 0) return {.end = ChildResult::End::not_started, .code = error, .seconds = since(start)};
 
   Child child(pid);
   ChildResult result{.end = ChildResult::End::exited};
   RunningTime running;
-  bool stopped = false;
+  bool stopped = false, enough = false;
+  Clock::time_point looked = start, asked_to_end;
   int status = 0;
+  const auto end_unless = [&](bool goes_on) {
+    if (goes_on) return;
+    enough = true;
+    asked_to_end = Clock::now();
+    for (const pid_t process : descendants.of(pid)) ::kill(process, SIGTERM);
+  };
+  const auto on_output = [&](int stream, std::string_view bytes) {
+    if (!enough && options.on_output) end_unless(options.on_output(stream, bytes));
+  };
+  if (options.on_look) (void)options.on_look({pid});
   while (true) {
     // The child may end without its pipes being closed (one of its children may hold them), so its end is checked, too.
-    readers.read(50, log, lines);
+    readers.read(50, log, lines, on_output);
     if (child.has_ended(status)) break;
     if (child.is_stopped()) {
       running.skip();
     } else {
       running.pass();
     }
-    if (!stopped && (running.seconds() > options.limit_s || interrupted())) {
+    if (options.on_look && !enough && since(looked) > 0.5) {
+      looked = Clock::now();
+      end_unless(options.on_look(descendants.of(pid)));
+    }
+    if (!stopped &&
+        (running.seconds() > options.limit_s || interrupted() || (enough && since(asked_to_end) > options.grace_s))) {
       stopped = true;
       result.end = interrupted() ? ChildResult::End::interrupted : ChildResult::End::timed_out;
       child.kill_group();
     }
   }
-  result.seconds = seconds();
+  result.seconds = since(start);
+  // What it started may need the same time as it.
+  while (enough && since(asked_to_end) < options.grace_s && !interrupted() && descendants.any_left()) {
+    readers.read(20, log, lines, on_output);
+  }
   child.kill_group();
   descendants.end();
   // Reads what is left in the pipes, which hold 64 KiB each. It stops after 64 reads, because a process that cannot be
   // killed may write on.
-  for (int i = 0; i < 64 && readers.read(0, log, lines); ++i) {
+  for (int i = 0; i < 64 && readers.read(0, log, lines, on_output); ++i) {
+  }
+  if (enough && !interrupted()) {
+    result.end = ChildResult::End::enough;
+    return result;
   }
   if (stopped) return result;
   if (WIFSIGNALED(status)) {

@@ -1,6 +1,8 @@
 // One child process: started without a shell, watched, and ended with everything it started.
 #pragma once
 
+#include <sys/types.h>
+
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -10,7 +12,7 @@
 namespace harness {
 
 struct ChildResult {
-  enum class End { exited, signaled, timed_out, not_started, interrupted } end;
+  enum class End { exited, signaled, timed_out, not_started, interrupted, enough } end;
   int code = 0;  // exit status, signal number, or errno
   double seconds = 0;
 
@@ -27,6 +29,16 @@ struct ChildOptions {
   std::vector<std::string> environment = {};  // "NAME=value", in place of what the parent has or beside it
   // Lines that the child writes to file descriptor 3, without their newline.
   std::function<void(std::string_view)> on_line = [](std::string_view) {};
+
+  // For programs of others:
+  std::filesystem::path directory = {};  // where it works; empty: here
+  bool terminal = false;                 // it prints to a terminal, because into a pipe it would hold lines back
+  // Gets what one read brought, of standard output (0) or error (1). Returns false when that is enough. Then every
+  // process of the child gets SIGTERM, and after grace_s SIGKILL.
+  std::function<bool(int stream, std::string_view bytes)> on_output = {};
+  double grace_s = 10;
+  // Called about twice a second with the child's processes (process_tree), the child first. Returns as on_output.
+  std::function<bool(const std::vector<pid_t>&)> on_look = {};
 };
 
 // Returns when the child has ended, or was killed at its limit or at an interrupt (below). Its standard input is empty.

@@ -20,6 +20,18 @@ def compared(what, ratio):
     return with_interval(f"{what} {times(ratio['ratio'])}", *interval(ratio), times) + (", no clear change" if unclear(ratio) else "")
 
 
+def rate_of(rung):
+    """Tokens per second; of a command that does not tell its tokens, steps per second."""
+    if rung["tokens_per_s"] is not None:
+        return rung["tokens_per_s"]
+    ms = rung["ms_per_step"]
+    return {"median": 1000 / ms["median"], "lo": ms["hi"] and 1000 / ms["hi"], "hi": ms["lo"] and 1000 / ms["lo"]}
+
+
+def rate_unit(study):
+    return "steps/s" if all(rung["tokens_per_s"] is None for rung in own_rungs(study)) and any(has_number(rung) for rung in own_rungs(study)) else "tokens/s"
+
+
 def rows(study):
     """The chart's data, one object for each rung."""
     unit = memory_unit(study)
@@ -28,12 +40,12 @@ def rows(study):
         d = row(study, rung, position, rate=None, lo=None, hi=None, text="", change="", before=None, kept=None, step="—", total="—", ms="—",
                 memory="—", mfu="—", step_ink=INK, total_ink=INK, link=f"#rung-{rung['index']}")
         out.append(d)
-        if not has_number(rung) or rung["tokens_per_s"] is None:
+        if not has_number(rung):
             continue
-        rate, step, total = rung["tokens_per_s"], rung["speedup_previous"], rung["speedup_first"]
+        rate, step, total = rate_of(rung), rung["speedup_previous"], rung["speedup_first"]
         d["rate"], (d["lo"], d["hi"]) = rate["median"], interval(rate)
         d["text"] = count(d["rate"]) + disturbed(rung)
-        said = [with_interval(f"{d['rung']}: {count(d['rate'])} tokens/s", d["lo"], d["hi"], count), milliseconds(rung["ms_per_step"]["median"])]
+        said = [with_interval(f"{d['rung']}: {count(d['rate'])} {rate_unit(study)}", d["lo"], d["hi"], count), milliseconds(rung["ms_per_step"]["median"])]
         if step is not None:
             d["step"] = times(step["ratio"])
             d["change"] = "unclear" if unclear(step) else "gained" if faster(step) and (before or 0) < d["rate"] else \
@@ -71,6 +83,8 @@ def same_work(entry, work):
 def published(part):
     """Marks of figures that others have published of the same work."""
     study, places = part["study"], {}
+    if "workload" not in study:
+        return []
     for position, rung in enumerate(own_rungs(study)):
         places.setdefault(rung["optimization"] or "start", position)
     return [{"row": places[entry["rung"]], "published": 1000 * study["workload"]["tokens_per_step"] / entry["ms_per_step"],
@@ -134,7 +148,7 @@ def lines(study, data, marks):
             if any(d["change"] == change for d in data)]
     if all(d["rate"] is None for d in data):
         return []
-    said = " · ".join([f"tokens/s, {runs_said(study)}, {whiskers_said(study, data)}", *seen])
+    said = " · ".join([f"{rate_unit(study)}, {runs_said(study)}, {whiskers_said(study, data)}", *seen])
     return [said + (" · ◊ published, not measured here" if marks else "")]
 
 

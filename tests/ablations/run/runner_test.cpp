@@ -1,6 +1,5 @@
 // Which runs the runner makes a second time, with a program in the place of `ladder` that hands out planted records.
-#include "ablations/run/runner.h"
-
+#include "ablations/run/child.h"
 #include "tests/study/planted_study.h"
 
 #include <fmt/format.h>
@@ -60,7 +59,7 @@ class Runner : public planted::PlantedStudy {
   std::vector<std::string> made() {
     fs::remove(planted_ / "attempts");
     testing::internal::CaptureStderr();
-    outcome_ = carry_out(plan_, folder_, {.ladder = planted_ / "ladder", .python = {}}, 0);
+    outcome_ = carry_out(plan_, folder_, children(plan_, folder_, {.ladder = planted_ / "ladder", .python = {}}), 0);
     said_ = testing::internal::GetCapturedStderr();
     std::vector<std::string> ids;
     std::ifstream file(planted_ / "attempts");

@@ -121,7 +121,7 @@ TEST(Monitor, ARefusedCallCostsItsOwnFieldOnly) {
 TEST(Monitor, TellsOtherProcessesFromItself) {
   const auto others = [](const std::string& line) {
     const Library library(FAKE_NVML, ("init 0\n" + line).c_str());
-    return NvmlDevice(bus_id, FAKE_NVML).other_processes(::getpid());
+    return NvmlDevice(bus_id, FAKE_NVML).other_processes(std::vector{::getpid()});
   };
   EXPECT_EQ(others("processes 1 0").value, 0);
   EXPECT_EQ(others("processes 3 77 0 78").value, 2);

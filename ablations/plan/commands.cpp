@@ -1,0 +1,173 @@
+#include "ablations/plan/commands.h"
+
+#include "files/printable.h"
+#include "text/figures.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <regex>
+#include <set>
+#include <stdexcept>
+
+namespace ablations {
+
+namespace {
+
+struct Typed {
+  std::string title, text;  // text: of a piece, without its "+"
+  bool adds = false;
+};
+
+std::string trimmed(const std::string& text) {
+  const size_t begin = text.find_first_not_of(" \t\n"), end = text.find_last_not_of(" \t\n");
+  return begin == std::string::npos ? "" : text.substr(begin, end - begin + 1);
+}
+
+Typed typed_from(const std::string& typed) {
+  static const std::regex titled(R"(([^\s'"$=:/+-][^'"$=:/]{0,59}): +([^]+))");
+  Typed command;
+  std::string text = trimmed(typed);
+  if (std::smatch match; std::regex_match(text, match, titled)) {
+    command.title = trimmed(match[1]);
+    text = trimmed(match[2]);
+  }
+  command.adds = text.starts_with('+');
+  if (command.adds) text = trimmed(text.substr(1));
+  if (text.empty() || text.find('\0') != std::string::npos) {
+    throw std::invalid_argument(fmt::format("command {}: there is nothing to run in it", files::in_quotes(typed)));
+  }
+  if (command.title.empty()) command.title = text;
+  command.text = text;
+  return command;
+}
+
+// A run's id is made of it.
+std::string name_from(const std::string& title, std::set<std::string>& taken) {
+  std::string name;
+  for (const char c : title) {
+    const bool is_kept = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.';
+    if (is_kept) {
+      name += c;
+    } else if (!name.empty() && name.back() != '-') {
+      name += '-';
+    }
+    if (name.size() == 40) break;
+  }
+  name.erase(0, name.find_first_not_of(".-"));
+  while (!name.empty() && (name.back() == '-' || name.back() == '.')) name.pop_back();
+  if (name.empty()) name = "command";
+  const std::string first = name;
+  for (int i = 2; !taken.insert(name).second; ++i) name = fmt::format("{}-{}", first, i);
+  return name;
+}
+
+Rung rung_of(const Typed& typed, const std::string& text, std::set<std::string>& taken) {
+  Rung rung;
+  rung.title = typed.title;
+  rung.name = name_from(typed.title, taken);
+  rung.command =
+      TypedCommand{.text = text, .typed = (typed.adds ? "+ " : "") + typed.text, .directory = "", .trial = {}};
+  return rung;
+}
+
+// The base with these pieces, in their order.
+std::string with_pieces(const Typed& base, const std::vector<Typed>& pieces, auto is_on) {
+  std::string text = base.text;
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    if (is_on(i)) text = added_to(text, pieces[i].text);
+  }
+  return text;
+}
+
+// All but the cumulative mode: a base and pieces.
+std::vector<Rung> subsets_of(const Typed& base, const std::vector<Typed>& pieces, Mode mode) {
+  std::set<std::string> taken, taken_pieces;
+  std::vector<std::string> names;
+  for (const Typed& piece : pieces) names.push_back(name_from(piece.title, taken_pieces));
+  std::vector<Rung> rungs{rung_of(base, base.text, taken)};
+  const auto add = [&](const std::string& title, auto is_on) -> Rung& {
+    Rung rung = rung_of({.title = title, .text = title, .adds = false}, with_pieces(base, pieces, is_on), taken);
+    rung.command->typed = rung.command->text;
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      if (is_on(i)) rung.applied.push_back(names[i]);
+    }
+    rung.reference = 0;
+    rungs.push_back(rung);
+    return rungs.back();
+  };
+  if (mode == Mode::factorial) {
+    if (pieces.size() > most_factors) {
+      throw std::invalid_argument(
+          fmt::format("--mode factorial: at most {} pieces with \"+\", got {}, which have {} "
+                      "subsets",
+                      most_factors, pieces.size(), size_t{1} << std::min<size_t>(pieces.size(), 30)));
+    }
+    for (size_t subset = 1; subset < size_t{1} << pieces.size(); ++subset) {
+      std::vector<std::string> titles;
+      for (size_t i = 0; i < pieces.size(); ++i) {
+        if ((subset >> i & 1) != 0) titles.push_back(pieces[i].title);
+      }
+      Rung& rung = add(fmt::format("{}", fmt::join(titles, " + ")), [&](size_t i) { return (subset >> i & 1) != 0; });
+      if (rung.applied.size() == 1) rung.optimization = rung.applied.front();
+    }
+    return rungs;
+  }
+  const bool leaves_out = mode == Mode::leave_one_out;
+  if (leaves_out) add("everything on", [](size_t) { return true; });
+  for (size_t piece = 0; piece < pieces.size(); ++piece) {
+    Rung& rung =
+        add((leaves_out ? "without " : "") + pieces[piece].title, [&](size_t i) { return (i == piece) != leaves_out; });
+    rung.optimization = names[piece];
+    rung.against = leaves_out ? 1 : 0;
+  }
+  return rungs;
+}
+
+}  // namespace
+
+std::string added_to(const std::string& command, const std::string& piece) {
+  static const std::regex plain(R"(((?:[A-Za-z_][A-Za-z0-9_]*=[^\s'"$`\\]*\s+)+)(?![A-Za-z_][A-Za-z0-9_]*=)([^]+))");
+  static const std::regex assigns(R"([A-Za-z_][A-Za-z0-9_]*=[^]*)");
+  if (std::smatch match; std::regex_match(piece, match, plain)) {  // "A=1 --flag"
+    return fmt::format("export {}; {} {}", trimmed(match[1]), command, match[2].str());
+  }
+  if (std::regex_match(piece, assigns)) return fmt::format("export {}; {}", piece, command);
+  return command + " " + piece;
+}
+
+std::vector<Rung> rungs_of_commands(const std::vector<std::string>& typed, Mode mode) {
+  std::vector<Typed> commands;
+  for (const std::string& one : typed) commands.push_back(typed_from(one));
+  if (commands.empty() || commands.front().adds) {
+    throw std::invalid_argument("the first command must not begin with \"+\": there is nothing to add to");
+  }
+  if (mode != Mode::cumulative) {
+    const std::vector<Typed> pieces(commands.begin() + 1, commands.end());
+    if (pieces.empty() || !std::ranges::all_of(pieces, &Typed::adds)) {
+      throw std::invalid_argument(
+          fmt::format("--mode {}: needs one command and then only pieces with \"+\"", name_of(mode)));
+    }
+    return subsets_of(commands.front(), pieces, mode);
+  }
+  std::set<std::string> taken;
+  std::vector<Rung> rungs;
+  for (const Typed& command : commands) {
+    const std::string text = command.adds ? added_to(rungs.back().command->text, command.text) : command.text;
+    Rung rung = rung_of(command, text, taken);
+    if (!rungs.empty()) {
+      if (command.adds) {
+        rung.applied = rungs.back().applied;
+        rung.optimization = rung.name;
+        rung.applied.push_back(rung.name);
+      } else {
+        rung.against = 0;
+      }
+    }
+    rungs.push_back(rung);
+  }
+  return rungs;
+}
+
+}  // namespace ablations

@@ -1,0 +1,570 @@
+#include "ablations/run/command_run.h"
+
+#include "ablations/run/run.h"
+#include "ablations/run/study_folder.h"
+#include "files/files.h"
+#include "files/resources.h"
+#include "harness/lines/step_reader.h"
+#include "harness/machine/environment.h"
+#include "harness/machine/monitor.h"
+#include "harness/machine/nvml.h"
+#include "harness/machine/processor_time.h"
+#include "harness/process/descendants.h"
+#include "harness/process/process.h"
+#include "harness/process/utc.h"
+#include "harness/stats/stats.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <fstream>
+#include <memory>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+
+namespace ablations {
+
+namespace fs = std::filesystem;
+using harness::ChildResult;
+using harness::StepLine;
+
+namespace {
+
+double monotonic_s() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Bytes in memory of these processes now; pages that they share count for each.
+int64_t resident_bytes_of(const std::vector<pid_t>& processes) {
+  int64_t pages = 0;
+  for (const pid_t pid : processes) {
+    std::ifstream stream(fmt::format("/proc/{}/statm", pid));
+    int64_t size = 0, resident = 0;
+    if (stream >> size >> resident) pages += resident;
+  }
+  return pages * ::sysconf(_SC_PAGESIZE);
+}
+
+// The GPUs that programs started here may use, and which of them the measured one does.
+class Gpus {
+ public:
+  Gpus() {
+    for (const harness::VisibleGpu& gpu : harness::visible_gpus().gpus) {
+      auto& one = gpus_.emplace_back(gpu, std::make_unique<harness::NvmlDevice>(gpu.bus_id));
+      one.before = static_cast<int64_t>(one.device->other_processes({}).value.value_or(0));
+    }
+  }
+
+  // Looks at the memory of the processes on each.
+  void look(const std::vector<pid_t>& processes) {
+    int64_t bytes = 0;
+    for (One& one : gpus_) {
+      const harness::Reading held = one.device->bytes_of(processes);
+      // In a container the driver's process ids may be others: then a new process is taken for the measured one.
+      one.is_used |= held.value.has_value() || one.device->other_processes({}).value.value_or(0) > one.before;
+      bytes += static_cast<int64_t>(held.value.value_or(0));
+    }
+    peak_bytes_ = std::max(peak_bytes_, bytes);
+  }
+
+  void begin(const std::vector<pid_t>& processes) {
+    for (One& one : gpus_) {
+      if (!one.is_used) continue;
+      one.monitor = std::make_unique<harness::Monitor>(one.gpu.bus_id);
+      one.monitor->begin(processes);
+    }
+  }
+  void end() {
+    for (One& one : gpus_) {
+      if (one.monitor) one.watch = one.monitor->end();
+    }
+  }
+  // Until the processes that ran on them are gone, at most ten seconds: the next run needs their memory.
+  void wait_until_free() const {
+    const auto is_free = [](const One& one) {
+      return !one.is_used || one.device->other_processes({}).value.value_or(0) <= static_cast<double>(one.before);
+    };
+    for (int i = 0; i < 100 && !std::ranges::all_of(gpus_, is_free); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+  }
+
+  [[nodiscard]] std::vector<std::string> names() const {
+    std::vector<std::string> names;
+    for (const One& one : gpus_) {
+      if (one.is_used) names.push_back(one.gpu.name);
+    }
+    return names;
+  }
+  [[nodiscard]] int64_t peak_bytes() const { return peak_bytes_; }
+
+  // The monitor of the first one used, and the flags of all.
+  void complete(Record& record, int64_t tokens) const {
+    for (const One& one : gpus_) {
+      if (!one.is_used) continue;
+      if (!record.monitor) record.monitor = summary_of(one.watch, tokens);
+      for (const std::string& flag : harness::flags(one.watch)) record.flags->push_back(flag);
+    }
+  }
+
+ private:
+  struct One {
+    One(harness::VisibleGpu of, std::unique_ptr<harness::NvmlDevice> opened)
+        : gpu(std::move(of)), device(std::move(opened)) {}
+    harness::VisibleGpu gpu;
+    std::unique_ptr<harness::NvmlDevice> device;
+    std::unique_ptr<harness::Monitor> monitor;
+    harness::GpuWatch watch{.unavailable = "its steps were over before it was seen on the GPU"};
+    int64_t before = 0;  // processes on it when the run began
+    bool is_used = false;
+  };
+  std::vector<One> gpus_;
+  int64_t peak_bytes_ = 0;
+};
+
+// The lines that a client writes (client/ladder_client.py), read as they come.
+class ClientLog {
+ public:
+  explicit ClientLog(fs::path file) : file_(std::move(file)) {}
+
+  std::vector<StepLine> read(double begun_s) {
+    std::vector<StepLine> lines;
+    std::ifstream stream(file_);
+    stream.seekg(at_);
+    for (std::string line; std::getline(stream, line) && !stream.eof();) {
+      at_ = stream.tellg();
+      const files::Json json = files::Json::parse(line, nullptr, /*allow_exceptions=*/false);
+      if (!json.is_object() || !json.value("t", files::Json()).is_number() ||
+          !json.value("step", files::Json()).is_number()) {
+        continue;
+      }
+      const files::Json loss = json.value("loss", files::Json()), tokens = json.value("tokens", files::Json());
+      StepLine step{.seconds = json["t"].get<double>() - begun_s, .step = json["step"].get<int64_t>()};
+      if (loss.is_number()) step.loss = loss.get<double>();
+      if (loss.is_string()) step.loss = NAN;  // JSON has no NaN
+      if (tokens.is_number()) tokens_ = tokens.get<int64_t>();
+      lines.push_back(step);
+    }
+    return lines;
+  }
+  [[nodiscard]] std::optional<int64_t> tokens() const { return tokens_; }
+
+ private:
+  fs::path file_;
+  std::streampos at_ = 0;
+  std::optional<int64_t> tokens_;
+};
+
+// What keeps runs apart, and what they print from being held back.
+void add_variables(std::vector<std::string>& variables, const fs::path& own) {
+  variables.insert(variables.end(), {"PYTHONUNBUFFERED=1", "WANDB_MODE=offline", "WANDB_DIR=" + own.string(),
+                                     "MLFLOW_TRACKING_URI=file://" + own.string()});
+}
+
+std::string python_path_with_look() {
+  const char* const path = std::getenv("PYTHONPATH");
+  return fmt::format("PYTHONPATH={}{}", (files::resource_root() / "client" / "look").string(),
+                     path != nullptr && *path != '\0' ? ":" + std::string(path) : "");
+}
+
+// With the run's own folder in place of {run}.
+std::string text_for(const TypedCommand& command, const fs::path& own) {
+  std::string text = command.text;
+  for (size_t at = 0; (at = text.find("{run}", at)) != std::string::npos; at += own.string().size()) {
+    text.replace(at, 5, own.string());
+  }
+  return text;
+}
+
+// One run of a command, from its start until it has made its steps.
+class CommandProcess {
+ public:
+  CommandProcess(const Plan& plan, const TypedCommand& command, std::string id, fs::path folder)
+      : plan_(plan),
+        command_(command),
+        id_(std::move(id)),
+        folder_(std::move(folder)),
+        own_(fs::absolute(folder_ / "runs" / id_)),
+        client_log_(fs::absolute(folder_ / "logs" / (id_ + ".steps.jsonl"))),
+        client_(client_log_),
+        reader_(plan.commands->steps_from) {}
+
+  void make(const std::function<void(std::string_view)>& on_line) {
+    on_line_ = on_line;
+    std::error_code ignored;
+    fs::remove_all(own_, ignored);
+    fs::create_directories(own_);
+    fs::remove(client_log_, ignored);
+    begun_s_ = monotonic_s();
+    child_ = harness::run_child({.argv = {"/bin/sh", "-c", text_for(command_, own_)},
+                                 .log = log(),
+                                 .limit_s = plan_.run_limit_s,
+                                 .environment = environment(),
+                                 .directory = command_.directory,
+                                 .terminal = command_.trial.terminal,
+                                 .on_output =
+                                     [this](int stream, std::string_view bytes) {
+                                       return take(reader_.take(stream, bytes, monotonic_s() - begun_s_), false);
+                                     },
+                                 .on_look = [this](const std::vector<pid_t>& tree) { return look(tree); }});
+    if (child_.end == ChildResult::End::exited) {
+      take(reader_.end(), false);
+      take(client_.read(begun_s_), true);
+    }
+    gpus_.wait_until_free();
+    fs::remove_all(own_, ignored);
+  }
+
+  [[nodiscard]] const ChildResult& child() const { return child_; }
+  [[nodiscard]] const Gpus& gpus() const { return gpus_; }
+  [[nodiscard]] const harness::StepReader& reader() const { return reader_; }
+  [[nodiscard]] bool has_enough() const { return has_enough_; }
+  [[nodiscard]] fs::path log() const { return folder_ / "logs" / (id_ + ".log"); }
+  [[nodiscard]] const std::vector<StepLine>& lines() const { return lines_; }
+  // The line that the timed window begins with.
+  [[nodiscard]] size_t first_timed() const { return first_timed_; }
+  [[nodiscard]] bool by_loss() const {
+    return std::ranges::all_of(lines_, [](const StepLine& line) { return line.loss.has_value(); });
+  }
+  [[nodiscard]] std::string shape() const { return by_client_ ? "lines of ladder_client" : reader_.shape(); }
+
+  // Milliseconds of a step, for each interval between lines.
+  [[nodiscard]] std::vector<double> step_ms() const {
+    std::vector<double> ms;
+    for (size_t i = 1; i < lines_.size(); ++i) {
+      ms.push_back(1000 * (lines_[i].seconds - lines_[i - 1].seconds) /
+                   static_cast<double>(lines_[i].step - lines_[i - 1].step));
+    }
+    return ms;
+  }
+  [[nodiscard]] std::vector<double> timed_ms() const {
+    std::vector<double> ms = step_ms();
+    ms.erase(ms.begin(), ms.begin() + static_cast<std::ptrdiff_t>(first_timed_));
+    return ms;
+  }
+
+  // Why it has no number; empty: it has one.
+  [[nodiscard]] std::string fault() const {
+    if (has_enough_) {
+      const std::vector<double> ms = timed_ms();
+      const auto none = std::ranges::count_if(ms, [](double one) { return one < 1e-6; });
+      if (2 * none > std::ssize(ms)) {
+        return "its lines come several at once, because it holds back what it prints: print with flush, or --terminal";
+      }
+      return "";
+    }
+    const std::string seen = fmt::format("{} of warm-up and {} timed are needed: --warmup, --steps", plan_.warmup_steps,
+                                         std::max(plan_.timed_steps, least_intervals));
+    const std::string how = child_.end == ChildResult::End::exited && child_.code == 0
+                                ? "ended by itself"
+                                : child_.describe(plan_.run_limit_s);
+    const std::string last = last_line(log());
+    const std::string said = last.empty() ? "" : "; its last line: " + last;
+    if (lines_.empty()) return fmt::format("{} before a step was found in what it printed{}", how, said);
+    const auto steps = lines_.back().step - lines_.front().step;
+    return fmt::format("{} after {} step{}; {}{}", how, steps, steps == 1 ? "" : "s", seen, said);
+  }
+
+  [[nodiscard]] Record record(const PlannedRun& run, const std::vector<std::string>& applied,
+                              const Environment& here) const {
+    Record record;
+    record.id = run.id;
+    record.recipe = record.observations = files::Json::object();
+    record.optimizations = applied;
+    record.environment = here;
+    const std::vector<double> timed = timed_ms();
+    const std::optional<int64_t> tokens = tokens_per_step();
+    RunTiming& timing = record.timing;
+    timing.step_ms = step_ms();
+    std::ranges::replace_if(
+        timing.step_ms, [](double ms) { return ms < 1e-6; }, 1e-6);
+    timing.warmup_steps = static_cast<int64_t>(first_timed_);
+    timing.window_ms = 1000 * (lines_.back().seconds - lines_[first_timed_].seconds);
+    timing.processor_lost = lost();
+    record.summary = ablations::summary_of(timed, tokens.value_or(0));
+    CommandRun command{.text = command_.text,
+                       .steps = {},
+                       .seconds = {},
+                       .first_step_s = lines_.front().seconds,
+                       .shape = shape(),
+                       .by_loss = by_loss(),
+                       .ended_by_us = child_.end == ChildResult::End::enough,
+                       .own_ms = own_ms(),
+                       .tokens_per_step = tokens};
+    for (const StepLine& line : lines_) {
+      command.steps.push_back(line.step);
+      command.seconds.push_back(line.seconds);
+      const bool is_finite = line.loss && std::isfinite(*line.loss);
+      if (&line != &lines_.front()) timing.loss.push_back(is_finite ? line.loss : std::nullopt);
+    }
+    record.command = std::move(command);
+    record.memory.peak_bytes = resident_bytes_;
+    record.memory.peak_source = "resident sets of its processes, twice a second";
+    if (gpus_.peak_bytes() > 0) {
+      record.memory.peak_bytes = gpus_.peak_bytes();
+      record.memory.peak_source = "its processes on the GPU (NVML), twice a second";
+    }
+    record.flags.emplace();
+    const int64_t steps = lines_.back().step - lines_[first_timed_].step;
+    gpus_.complete(record, tokens.value_or(0) * steps);
+    for (const std::string& flag : {harness::flag(timing.processor_lost.value_or(0)), harness::flag_of_pause(timed)}) {
+      if (!flag.empty()) record.flags->push_back(flag);
+    }
+    return record;
+  }
+
+ private:
+  [[nodiscard]] std::vector<std::string> environment() const {
+    std::vector<std::string> variables{fmt::format("LADDER_LOG={}", client_log_.string()),
+                                       fmt::format("LADDER_STEPS={}+{}", plan_.warmup_steps, plan_.timed_steps)};
+    if (plan_.commands->hook) variables.insert(variables.end(), {"LADDER_HOOK=1", python_path_with_look()});
+    if (!plan_.commands->as_is) add_variables(variables, own_);
+    return variables;
+  }
+
+  // Returns whether more is needed. A client's lines take the place of printed ones.
+  bool take(const std::vector<StepLine>& lines, bool by_client) {
+    if (by_client && !by_client_ && !lines.empty()) {
+      by_client_ = true;
+      begin_again();
+    }
+    if (by_client_ != by_client || has_enough_) return !has_enough_;
+    for (const StepLine& line : lines) {
+      if (line.restarts) begin_again();
+      if (!lines_.empty() && line.step <= lines_.back().step) continue;
+      lines_.push_back(line);
+      const int64_t made = line.step - lines_.front().step;
+      on_line_(fmt::format("{} {}", std::min(made, wanted()), wanted()));
+      if (!window_has_begun_ && made >= plan_.warmup_steps) begin_window();
+      if (window_has_begun_ && line.step - lines_[first_timed_].step >= plan_.timed_steps &&
+          std::ssize(lines_) - 1 - static_cast<int64_t>(first_timed_) >= least_intervals) {
+        end_window();
+        return false;
+      }
+    }
+    return true;
+  }
+
+  // What was read before was of another kind of lines.
+  void begin_again() {
+    if (window_has_begun_) gpus_.end();
+    lines_.clear();
+    first_timed_ = 0;
+    window_has_begun_ = false;
+  }
+
+  [[nodiscard]] int64_t wanted() const { return plan_.warmup_steps + plan_.timed_steps; }
+
+  bool look(const std::vector<pid_t>& tree) {
+    tree_ = tree;
+    resident_bytes_ = std::max(resident_bytes_, resident_bytes_of(tree));
+    gpus_.look(tree);
+    return take(client_.read(begun_s_), true);
+  }
+
+  void begin_window() {
+    window_has_begun_ = true;
+    first_timed_ = lines_.size() - 1;
+    window_begun_s_ = monotonic_s();
+    before_ = harness::processor_time(tree_);
+    gpus_.begin(tree_);
+  }
+  void end_window() {
+    gpus_.end();
+    has_enough_ = true;
+    window_s_ = monotonic_s() - window_begun_s_;
+    if (!tree_.empty()) tree_ = harness::process_tree(tree_.front());
+    after_ = harness::processor_time(tree_);
+    resident_bytes_ = std::max(resident_bytes_, resident_bytes_of(tree_));
+  }
+
+  // Its threads are taken to be as many as were busy.
+  [[nodiscard]] std::optional<double> lost() const {
+    if (!before_ || !after_ || window_s_ <= 0) return std::nullopt;
+    const int cores = harness::this_cpu().logical_cores;
+    const int threads =
+        std::clamp(static_cast<int>(std::lround((after_->ran_s - before_->ran_s) / window_s_)), 1, cores);
+    return harness::share_lost(*before_, *after_, window_s_, threads, cores);
+  }
+
+  [[nodiscard]] std::optional<double> own_ms() const {
+    std::vector<double> own;
+    for (size_t i = first_timed_ + 1; i < lines_.size(); ++i) {
+      if (lines_[i].own_ms) own.push_back(*lines_[i].own_ms);
+    }
+    return own.empty() ? std::nullopt : std::optional(harness::median(own));
+  }
+  [[nodiscard]] std::optional<int64_t> tokens_per_step() const {
+    if (plan_.commands->tokens_per_step > 0) return plan_.commands->tokens_per_step;
+    if (by_client_) return client_.tokens();
+    std::vector<double> tokens;  // by a line's own time and rate, which need not be true to tell how many
+    for (size_t i = first_timed_ + 1; i < lines_.size(); ++i) {
+      if (lines_[i].own_ms && lines_[i].tokens_per_s)
+        tokens.push_back(*lines_[i].own_ms * *lines_[i].tokens_per_s / 1e3);
+    }
+    const double median = tokens.empty() ? 0 : harness::median(tokens);
+    return median >= 1 && median < 1e15 ? std::optional(std::llround(median)) : std::nullopt;
+  }
+
+  const Plan& plan_;
+  const TypedCommand& command_;
+  std::string id_;
+  fs::path folder_, own_, client_log_;
+  ClientLog client_;
+  harness::StepReader reader_;
+  std::function<void(std::string_view)> on_line_;
+  Gpus gpus_;
+  ChildResult child_{};
+  double begun_s_ = 0, window_begun_s_ = 0, window_s_ = 0;
+  std::vector<StepLine> lines_;
+  std::vector<pid_t> tree_;
+  size_t first_timed_ = 0;
+  bool by_client_ = false, window_has_begun_ = false, has_enough_ = false;
+  int64_t resident_bytes_ = 0;
+  std::optional<harness::ProcessorTime> before_, after_;
+};
+
+// Files in `directory` that are newer than `since`, without what Python keeps and without `out`.
+std::vector<std::string> written_since(const fs::path& directory, fs::file_time_type since, const fs::path& out) {
+  std::vector<std::string> written;
+  std::error_code error;
+  int64_t looked_at = 0;
+  fs::recursive_directory_iterator entry(directory, fs::directory_options::skip_permission_denied, error);
+  for (const fs::recursive_directory_iterator end; !error && entry != end && ++looked_at < 20000;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (entry->is_directory(error)) {
+      const bool is_ours = fs::equivalent(entry->path(), out, error);
+      if (is_ours || name.starts_with('.') || name == "__pycache__" || entry->is_symlink(error)) {
+        entry.disable_recursion_pending();
+      }
+      error.clear();
+    } else if (entry->is_regular_file(error) && fs::last_write_time(entry->path(), error) >= since && !error) {
+      written.push_back(entry->path().lexically_relative(directory).string());
+      if (written.size() == 20) break;
+    }
+    error.clear();
+  }
+  std::ranges::sort(written);
+  return written;
+}
+
+const TypedCommand& command_of(const Plan& plan, size_t rung) {
+  if (!plan.commands || !plan.rungs[rung].command) {
+    throw std::invalid_argument(fmt::format("rung {} of the plan is no command", rung));
+  }
+  return *plan.rungs[rung].command;
+}
+
+}  // namespace
+
+Environment environment_of_commands() {
+  Environment here = environment_of_program();
+  const harness::VisibleGpus visible = harness::visible_gpus();
+  if (!visible.gpus.empty()) {
+    const harness::VisibleGpu& first = visible.gpus.front();
+    here.gpu = Environment::Gpu{.name = first.name, .compute_capability = {}, .memory_bytes = first.memory_bytes};
+    here.driver = visible.driver;
+  }
+  return here;
+}
+
+std::optional<Trial> tried(const Plan& plan, size_t rung, const fs::path& folder) {
+  TypedCommand command = command_of(plan, rung);
+  const std::string id = fmt::format("trial-{:02}-{}", rung, plan.rungs[rung].name);
+  const fs::path directory = command.directory.empty() ? fs::current_path() : fs::path(command.directory);
+  for (const bool terminal : {command.trial.terminal, true}) {
+    command.trial.terminal = terminal;
+    const auto since = fs::file_time_type::clock::now();
+    CommandProcess process(plan, command, id, folder);
+    process.make([](std::string_view) {});
+    if (process.child().end == ChildResult::End::interrupted) return std::nullopt;
+    // A program that holds back what it prints may also end before its lines come.
+    if (!terminal && process.reader().bursts()) continue;
+    std::string fault = process.fault();
+    if (process.lines().empty() && fault.empty()) fault = "printed no step";
+    if (!fault.empty()) {
+      std::string message = fmt::format("{}: {}", files::in_quotes(command.typed), fault);
+      if (process.lines().empty()) {
+        message += "\nWhat it printed, the most frequent lines first (N: a number):";
+        for (const auto& [shape, count] : process.reader().frequent_shapes()) {
+          message += fmt::format("\n  {:>6}  {}", count, shape);
+        }
+        message += "\n--steps-from 'regex with (?P<step>\\d+) and (?P<loss>\\S+)' says where its steps are";
+      }
+      throw std::invalid_argument(message);
+    }
+    const std::vector<StepLine>& lines = process.lines();
+    const std::vector<double> timed = process.timed_ms();
+    std::vector<double> apart;
+    for (size_t i = 1; i < lines.size(); ++i) apart.push_back(static_cast<double>(lines[i].step - lines[i - 1].step));
+    return Trial{.first_step_s = lines.front().seconds,
+                 .step_s = harness::median(timed) / 1000,
+                 .every = std::llround(harness::median(apart)),
+                 .shape = process.shape(),
+                 .has_losses = process.by_loss(),
+                 .terminal = terminal,
+                 .gpus = process.gpus().names(),
+                 .wrote = written_since(directory, since, folder)};
+  }
+  return std::nullopt;
+}
+
+std::string look_at(const Plan& plan, size_t rung, const fs::path& folder, const fs::path& file) {
+  const TypedCommand& command = command_of(plan, rung);
+  const std::string id = fmt::format("look-{:02}-{}", rung, plan.rungs[rung].name);
+  const fs::path own = fs::absolute(folder / "runs" / id), log = folder / "logs" / (id + ".log");
+  std::error_code ignored;
+  fs::remove_all(own, ignored);
+  fs::create_directories(own);
+  fs::remove(file, ignored);
+  std::vector<std::string> variables{"LADDER_LOOK=" + fs::absolute(file).string(), python_path_with_look()};
+  if (!plan.commands->as_is) add_variables(variables, own);
+  const ChildResult child =
+      harness::run_child({.argv = {"/bin/sh", "-c", text_for(command, own)},
+                          .log = log,
+                          .limit_s = plan.run_limit_s,
+                          .environment = std::move(variables),
+                          .directory = command.directory,
+                          .terminal = command.trial.terminal,
+                          .on_look = [&](const std::vector<pid_t>&) { return !fs::exists(file); }});
+  fs::remove_all(own, ignored);
+  if (child.end == ChildResult::End::interrupted) return "interrupted";
+  if (fs::exists(file)) return "";
+  return fmt::format("only a program with PyTorch's optimizers can be looked at; this one {}",
+                     child.describe(plan.run_limit_s));
+}
+
+RunMaker commands(const Plan& plan, const fs::path& folder) {
+  for (size_t i = 0; i < plan.rungs.size(); ++i) (void)command_of(plan, i);
+  const Environment here = environment_of_commands();
+  return {.make = [&plan, folder, here](const PlannedRun& run,
+                                        const std::function<void(std::string_view)>& on_line) -> std::optional<Record> {
+            const Rung& rung = plan.rungs[run.rung];
+            const std::string started = harness::utc_now();
+            const harness::SinceBoot begun = harness::since_boot();
+            CommandProcess process(plan, *rung.command, run.id, folder);
+            process.make(on_line);
+            const ChildResult& child = process.child();
+            if (child.end == ChildResult::End::interrupted) return std::nullopt;
+            const std::string fault = process.fault();
+            const FailureKind kind = child.end == ChildResult::End::signaled      ? FailureKind::signal
+                                     : child.end == ChildResult::End::timed_out   ? FailureKind::timeout
+                                     : child.end == ChildResult::End::not_started ? FailureKind::spawn
+                                                                                  : FailureKind::exit;
+            Record record = fault.empty() ? process.record(run, rung.applied, here)
+                                          : failed_record(run.id, kind, fault, started, child.seconds);
+            record.started = started;
+            record.duration_s = child.seconds;
+            if (!begun.boot.empty()) record.since_boot = BootTime{begun.boot, begun.seconds};
+            return record;
+          },
+          .here = here};
+}
+
+}  // namespace ablations

@@ -1,0 +1,35 @@
+// Runs the commands of `ladder measure` from outside: starts each in a process group of its own, reads the steps that
+// it prints, watches the machine while they are timed, and ends it when there are enough of them.
+//
+// To print a loss, the device must have computed it. So the time between two lines with a loss is honest on a GPU, too.
+#pragma once
+
+#include "ablations/run/runner.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+
+namespace ablations {
+
+// A run is timed over so many intervals between lines at least.
+constexpr int64_t least_intervals = 8;
+
+// Tries a rung's command as its runs will be made, with cold caches. What it prints goes to FOLDER/logs/trial-NAME.log.
+// Returns none if it was interrupted. Throws std::invalid_argument, with the end of what it printed, if it does not
+// make its steps.
+std::optional<Trial> tried(const Plan& plan, size_t rung, const std::filesystem::path& folder);
+
+// Runs a rung's command once more until client/look has written `file`, what it does in PyTorch. Returns why there is
+// none; empty: there is. That run is not timed.
+std::string look_at(const Plan& plan, size_t rung, const std::filesystem::path& folder,
+                    const std::filesystem::path& file);
+
+// Makes the runs of a plan of commands. Throws std::invalid_argument for a plan without.
+RunMaker commands(const Plan& plan, const std::filesystem::path& folder);
+
+// This machine with the GPUs that programs started here may use. Without PyTorch's versions: they are the commands'
+// own.
+Environment environment_of_commands();
+
+}  // namespace ablations

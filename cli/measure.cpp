@@ -1,0 +1,294 @@
+// `ladder measure`: any training program's steps, compared in pairs of fresh processes.
+#include "ablations/plan/commands.h"
+#include "ablations/plan/plan.h"
+#include "ablations/run/command_run.h"
+#include "ablations/run/study_folder.h"
+#include "cli/command.h"
+#include "cli/draw.h"
+#include "cli/place.h"
+#include "files/files.h"
+#include "files/printable.h"
+#include "harness/machine/environment.h"
+#include "harness/machine/nvml.h"
+#include "harness/process/locks.h"
+#include "harness/process/process.h"
+#include "harness/process/unfit.h"
+#include "harness/process/utc.h"
+#include "study/archive/study_files.h"
+#include "study/looks.h"
+#include "text/figures.h"
+#include "text/list.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <random>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace ablations {
+
+namespace fs = std::filesystem;
+using files::printable;
+
+namespace {
+
+constexpr int64_t usual_repeats = 6;  // the fewest that can show a difference (docs/power.md)
+
+struct MeasureFlags {
+  std::vector<std::string> commands;
+  std::string mode, out, losses = "guarded";
+  int64_t repeats = 0, steps = 30, warmup = 10, budget_s = 0, limit_s = 900, order_seed = -1, tokens = 0;
+  std::string steps_from;
+  bool look = false, as_is = false, terminal = false, hook = false, resume = false, json = false, verbose = false,
+       wait = false;
+};
+
+std::string shown(const Rung& rung) { return files::in_quotes(files::shortened(printable(rung.command->typed), 70)); }
+
+// "measured/2026-11-27-1": the first that is free.
+fs::path next_folder() {
+  const std::string day = harness::utc_now().substr(0, 10);
+  for (int i = 1;; ++i) {
+    const fs::path folder = fs::path("measured") / fmt::format("{}-{}", day, i);
+    if (!fs::exists(folder)) return folder;
+  }
+}
+
+std::vector<std::unique_ptr<harness::DeviceLock>> locks(const fs::path& out, bool wait) {
+  std::set<std::string> names{"cpu"};
+  for (const harness::VisibleGpu& gpu : harness::visible_gpus().gpus) names.insert("gpu-" + gpu.bus_id);
+  std::vector<std::unique_ptr<harness::DeviceLock>> held;
+  for (const std::string& name : names) {
+    held.push_back(std::make_unique<harness::DeviceLock>(
+        name, fmt::format("ladder measure (pid {}, {})", ::getpid(), fs::absolute(out).string()),
+        [wait](const std::string& taken) {
+          if (!wait) throw harness::Unfit(taken + "; begin when it has ended, or pass --wait");
+          fmt::print(stderr, "{}; waiting for its end\n", taken);
+        }));
+  }
+  return held;
+}
+
+// All but the trials and what follows from them.
+Plan plan_of(const MeasureFlags& flags) {
+  Plan plan{.id = "",
+            .created = harness::utc_now(),
+            .ladder = {.name = "measure", .title = "", .file = {}},
+            .workload = {},
+            .warmup_steps = flags.warmup,
+            .timed_steps = flags.steps,
+            .repeats = flags.repeats > 0 ? flags.repeats : usual_repeats,
+            .order_seed = flags.order_seed >= 0 ? static_cast<uint64_t>(flags.order_seed) : std::random_device{}(),
+            .run_limit_s = static_cast<double>(flags.limit_s),
+            .mode = flags.mode.empty() ? Mode::cumulative : mode_of(flags.mode, "--mode")};
+  if (plan.mode == Mode::sweep) throw std::invalid_argument("--mode sweep: a command has no size that could be varied");
+  plan.rungs = rungs_of_commands(flags.commands, plan.mode);
+  for (Rung& rung : plan.rungs) rung.command->trial.terminal = flags.terminal;
+  plan.ladder.title = number_of(std::ssize(plan.rungs), "command");
+  plan.commands = CommandTerms{.as_is = flags.as_is,
+                               .hook = flags.hook,
+                               .steps_from = flags.steps_from,
+                               .tokens_per_step = flags.tokens,
+                               .guards_losses = flags.losses == "guarded"};
+  plan.id = study_id(plan.ladder.name, plan.created);
+  return plan;
+}
+
+// Of a run, by its command's trial. The first step is warm then.
+double run_s(const Plan& plan, const Rung& rung) {
+  const Trial& trial = rung.command->trial;
+  const int64_t timed = std::max(plan.timed_steps, least_intervals * trial.every);
+  return trial.first_step_s + static_cast<double>(plan.warmup_steps + timed) * trial.step_s;
+}
+
+double repeat_s(const Plan& plan) {
+  double seconds = 0;
+  for (const Rung& rung : plan.rungs) seconds += run_s(plan, rung);
+  return seconds;
+}
+
+void tell_variables(const MeasureFlags& flags) {
+  if (flags.as_is) return;
+  fmt::print(stderr,
+             "set for each run: PYTHONUNBUFFERED=1, WANDB_MODE=offline, WANDB_DIR and MLFLOW_TRACKING_URI (a folder of "
+             "the run); --as-is sets none\n");
+}
+
+void tell_plan(const Plan& plan, const fs::path& out) {
+  std::set<std::string> shapes;
+  for (const Rung& rung : plan.rungs) {
+    const Trial& trial = rung.command->trial;
+    const std::string every = trial.every == 1 ? "" : fmt::format(", every {} steps", trial.every);
+    shapes.insert(
+        fmt::format("{}{}{}", files::in_quotes(trial.shape), every, trial.terminal ? ", read from a terminal" : ""));
+  }
+  const std::vector<std::string>& gpus = plan.rungs.front().command->trial.gpus;
+  fmt::print(stderr, "steps: {}; {}; {} of {}, about {}, into {}\n", fmt::join(shapes, "; "),
+             gpus.empty() ? "no GPU is used" : fmt::format("{} x {}", gpus.size(), gpus.front()),
+             number_of(plan.repeats, "repeat"), number_of(std::ssize(plan.rungs), "command"),
+             clock_time(static_cast<double>(plan.repeats) * repeat_s(plan)), printable(out.string()));
+  for (const Rung& rung : plan.rungs) {
+    const std::vector<std::string>& wrote = rung.command->trial.wrote;
+    if (wrote.empty()) continue;
+    fmt::print(stderr,
+               "note: {} is written by every run of {}: does the next run resume from it? {{run}} in a command is an "
+               "empty folder of each run\n",
+               printable(first_of(wrote, 3)), shown(rung));
+  }
+}
+
+// Tries each command and completes the plan. Returns false if it was interrupted.
+bool try_commands(Plan& plan, const fs::path& out, const MeasureFlags& flags) {
+  for (size_t i = 0; i < plan.rungs.size(); ++i) {
+    fmt::print(stderr, "trying {} ...\n", shown(plan.rungs[i]));
+    const std::optional<Trial> trial = tried(plan, i, out);
+    if (!trial) return false;
+    plan.rungs[i].command->trial = *trial;
+  }
+  if (flags.budget_s > 0) {
+    const double repeats = std::floor(static_cast<double>(flags.budget_s) / repeat_s(plan));
+    plan.repeats = std::clamp<int64_t>(static_cast<int64_t>(repeats), 1, flags.repeats > 0 ? flags.repeats : 1000);
+    if (plan.repeats < usual_repeats) {
+      fmt::print(stderr, "note: the time is enough for {}; {} are needed to show a difference\n",
+                 number_of(plan.repeats, "repeat"), usual_repeats);
+    }
+  }
+  plan.runs = interleave(plan.rungs, plan.repeats, plan.order_seed);
+  return true;
+}
+
+void look_at_all(const Plan& plan, const fs::path& out) {
+  files::make_folder_in(out, "looks");
+  for (size_t i = 0; i < plan.rungs.size() && !harness::interrupted(); ++i) {
+    const fs::path file = look_file(out, plan.rungs[i]);
+    if (fs::exists(file)) continue;
+    fmt::print(stderr, "looking at {} ...\n", shown(plan.rungs[i]));
+    const std::string why = look_at(plan, i, out, file);
+    if (!why.empty()) fmt::print(stderr, "note: {}: {}\n", shown(plan.rungs[i]), printable(why));
+  }
+}
+
+Plan resumed_plan(const MeasureFlags& flags, const fs::path& out) {
+  Plan plan = open_study(out);
+  if (!plan.commands) throw std::invalid_argument(fmt::format("{}: is no study of commands", out.string()));
+  const std::vector<Rung> named = rungs_of_commands(flags.commands, plan.mode);
+  const auto same = [](const Rung& one, const Rung& other) {
+    return one.command->text == other.command->text && one.title == other.title;
+  };
+  if (!std::ranges::equal(named, plan.rungs, same)) {
+    throw std::invalid_argument(
+        fmt::format("{}: was begun with other commands; a folder cannot decide what is run, so name the same commands "
+                    "in the same order",
+                    out.string()));
+  }
+  return plan;
+}
+
+int measure(const MeasureFlags& flags) {
+  const fs::path out = flags.out.empty() ? next_folder() : files::named_folder(flags.out);
+  harness::catch_interrupts();
+  Plan plan = flags.resume ? resumed_plan(flags, out) : plan_of(flags);
+  const std::string resume =
+      fmt::format("ladder measure --resume --out {} and the same commands", printable(out.string()));
+  if (!flags.resume) check_may_begin(out);
+  const auto held = locks(out, flags.wait);
+  if (!flags.resume) {
+    for (const std::string& line : harness::disturbances()) fmt::print(stderr, "note: {}\n", line);
+    tell_variables(flags);
+    for (const char* part : {"logs", "runs"}) fs::create_directories(out / part);
+    try {
+      if (!try_commands(plan, out, flags)) {
+        fs::remove_all(out);
+        fmt::print(stderr, "interrupted before anything was measured\n");
+        return 130;
+      }
+    } catch (...) {
+      fs::remove_all(out / "runs");
+      throw;
+    }
+    write_document(out / "plan.json", plan);
+    tell_plan(plan, out);
+  }
+  if (flags.look) look_at_all(plan, out);
+  std::vector<double> expected_s;
+  for (const Rung& rung : plan.rungs) expected_s.push_back(run_s(plan, rung));
+  const Outcome outcome = carry_out(plan, out, commands(plan, out), 0, expected_s);
+  const StudyFiles study = computed_study(plan, out);
+  write_document(out / "study.json", study.study);
+  if (outcome.interrupted) {
+    fmt::print(stderr, "completed runs are saved; resume with: {}\n", resume);
+    return 130;
+  }
+  fs::remove_all(out / "runs");
+  if (flags.json) return show_study(study.study, true);
+  const Drawn drawn = try_draw_report(study, out);
+  const int status = show_study(study.study, false, flags.verbose);
+  fmt::print("{}", drawn.said);
+  return outcome.some_failed ? 1 : status;
+}
+
+}  // namespace
+
+void add_measure(CommandLine& line) {
+  Command& command = line.add(
+      {.group = "Measure",
+       .name = "measure",
+       .summary = "compare any training program's commands, step by step",
+       .about =
+           "Runs each command several times in turn, in fresh processes, and reads the steps from the lines that it "
+           "prints. A line with a loss is honest on a GPU, too: to print the loss, the device must have computed it. "
+           "Each run is ended after its warm-up and its timed steps, and {run} in a command becomes an empty folder of "
+           "that run. Leaves a folder with the records, a table, a page and charts.\n"
+           "\"+ --flag\" adds to the command before it, \"+ NAME=value\" sets a variable, \"title: command\" names it. "
+           "Commands go through sh as they are typed. Exit status: 1 if a command failed or its losses are others.",
+       .examples = {
+           {"ladder measure 'python train.py' 'python train.py --compile'", "Is --compile faster, and how much?"},
+           {"ladder measure 'python train.py' 'bf16: + --dtype bf16' 'TF32: + TF32=1' '+ --fused'",
+            "A ladder: each adds to the one before."},
+           {"ladder measure --mode leave-one-out 'python train.py' '+ --compile' '+ --fused'",
+            "What is lost without each."},
+           {"ladder measure 'python train.py --out {run}' 'python train.py --out {run} --lr 3e-4'",
+            "Every run writes into a folder of its own."}}});
+  MeasureFlags& flags = command.runs(measure);
+  command.heading("Arguments");
+  command.add_option("command", flags.commands, "what is run, each in quotes")->required()->type_name("COMMAND");
+  command.heading("How to measure");
+  add_number(command, "--repeats,-n", flags.repeats, "runs of each command (default 6, the fewest that can tell)", 1,
+             1000);
+  add_number(command, "--steps", flags.steps, "timed steps of a run (default 30), over 8 lines at least", 1, 100000);
+  add_number(command, "--warmup", flags.warmup, "steps before them (default 10)", 0, 100000);
+  add_number(command, "--for-s", flags.budget_s, "as many repeats as fit into so many seconds", 1, 1000000);
+  add_choice(command, "--mode", flags.mode, {"cumulative", "leave-one-out", "one-at-a-time", "factorial"},
+             "how the pieces with + are combined (default: cumulative)", "MODE");
+  add_number(command, "--limit-s", flags.limit_s, "seconds after which a run is stopped (default 900)", 1, 1000000);
+  add_number(command, "--order-seed", flags.order_seed, "seed of the runs' order (default: random)", 0, 1000000000);
+  command.add_flag("--wait", flags.wait, "wait until no other ladder measures here");
+  command.heading("How to read a program");
+  add_text(command, "--steps-from", flags.steps_from,
+           "where a line has its step and loss: 'it (?P<step>\\d+) .*loss (?P<loss>\\S+)'", "REGEX");
+  add_number(command, "--tokens", flags.tokens, "tokens of a step, of every command", 1, 1000000000000);
+  add_choice(command, "--losses", flags.losses, {"guarded", "free"},
+             "free: commands may learn differently (default: guarded)", "WHAT");
+  command.add_flag("--look", flags.look,
+                   "run each once more and see what it does in PyTorch: what differs between the commands");
+  command.add_flag("--hook", flags.hook, "time the steps of PyTorch's optimizer, where a program prints too little");
+  command.add_flag("--terminal", flags.terminal, "let the program print to a terminal");
+  command.add_flag("--as-is", flags.as_is, "set no variables for the program");
+  command.heading("Where the results go");
+  add_output(command, "--out", flags.out, "folder of the study (default: measured/<day>-<number>)", "FOLDER");
+  command.add_flag("--resume", flags.resume, "make the runs that the study in --out lacks; name the commands again");
+  command.add_flag("--json", flags.json, "print the study as JSON");
+  command.add_flag("--verbose,-v", flags.verbose, "print how the numbers were computed, too");
+  command.callback([&command] {
+    check_resume(command, {"command", "--json", "--verbose", "--wait", "--look"}, "study");
+  });
+}
+
+}  // namespace ablations

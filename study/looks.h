@@ -1,0 +1,22 @@
+// What a look at a command saw (client/look), beside a look at another one: which of its means differ.
+//
+//   FOLDER/looks/NAME.json   of a rung: written by the command's own process, so nothing in it is trusted to be there
+#pragma once
+
+#include "ablations/plan/plan.h"
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ablations {
+
+std::filesystem::path look_file(const std::filesystem::path& folder, const Rung& rung);
+
+// "compiled regions 0 -> 2", "products float32 -> bfloat16", ...: the most telling first. Empty: nothing that can be
+// seen differs. None: one of the two was not looked at, or its look failed.
+std::optional<std::vector<std::string>> seen_to_differ(const std::filesystem::path& before,
+                                                       const std::filesystem::path& after);
+
+}  // namespace ablations
