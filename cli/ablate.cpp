@@ -1,5 +1,5 @@
 // `ladder ablate`: its flags and its help. What it does is in cli/gpt2/ablate.cpp.
-#include "ablations/plan/ladder.h"
+#include "ablations/plan/ladder_file.h"
 #include "cli/command.h"
 #include "cli/commands.h"
 

@@ -1,10 +1,10 @@
-#include "ablations/plan/ladder.h"
+#include "ablations/plan/ladder_file.h"
 #include "cli/command.h"
 #include "cli/help.h"
 #include "files/files.h"
 #include "files/nearest.h"
 #include "files/printable.h"
-#include "harness/machine/environment.h"
+#include "harness/machine/machine.h"
 #include "model/config.h"
 
 #include <fmt/format.h>

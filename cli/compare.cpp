@@ -3,7 +3,7 @@
 
 #include "cli/command.h"
 #include "harness/stats/verdict.h"
-#include "plots/comparison.h"
+#include "plots/comparison_text.h"
 #include "plots/sentences.h"
 
 #include <fmt/format.h>

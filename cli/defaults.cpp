@@ -1,7 +1,7 @@
 #include "cli/defaults.h"
 
 #include "files/resources.h"
-#include "harness/machine/environment.h"
+#include "harness/machine/machine.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

@@ -7,11 +7,11 @@
 #include "files/resources.h"
 #include "harness/process/process.h"
 #include "plots/export.h"
-#include "plots/gate.h"
+#include "plots/gate_text.h"
 #include "plots/printable_texts.h"
 #include "plots/remarks.h"
-#include "plots/report.h"
-#include "plots/table.h"
+#include "plots/report_document.h"
+#include "plots/study_table.h"
 #include "text/style.h"
 
 #include <fmt/format.h>

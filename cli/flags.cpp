@@ -1,5 +1,5 @@
 
-#include "ablations/plan/ladder.h"
+#include "ablations/plan/ladder_file.h"
 #include "cli/command.h"
 #include "model/config.h"
 #include "model/execution.h"

@@ -2,7 +2,7 @@
 // becomes `ladder-gpt2`, the program beside it.
 #include "cli/command.h"
 #include "cli/commands.h"
-#include "harness/machine/environment.h"
+#include "harness/machine/machine.h"
 #include "harness/process/unfit.h"
 #include "harness/process/working_directory.h"
 

@@ -2,7 +2,7 @@
 // before the work whose result goes there. Each throws std::invalid_argument that names the flag or the file.
 #pragma once
 
-#include "ablations/plan/plan.h"
+#include "ablations/plan/make_plan.h"
 #include "cli/flags.h"
 
 #include <filesystem>

@@ -1,6 +1,6 @@
 #include "plots/claims.h"
 
-#include "ablations/plan/ladder.h"
+#include "ablations/plan/ladder_file.h"
 #include "ablations/techniques/techniques.h"
 #include "files/printable.h"
 #include "text/figures.h"

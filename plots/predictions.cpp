@@ -1,9 +1,9 @@
 #include "plots/predictions.h"
 
 #include "ablations/profile/rates.h"
-#include "ablations/profile/roofline.h"
-#include "ablations/run/setting.h"
-#include "ablations/techniques/costs.h"
+#include "ablations/profile/roofline_limits.h"
+#include "ablations/run/run_setting.h"
+#include "ablations/techniques/step_costs.h"
 #include "model/config.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 #include "plots/techniques_page.h"
 
-#include "ablations/plan/ladder.h"
+#include "ablations/plan/ladder_file.h"
 #include "ablations/techniques/number_formats.h"
 #include "ablations/techniques/techniques.h"
 #include "plots/claims.h"

@@ -1,6 +1,6 @@
 #include "results/environment.h"
 
-#include "harness/machine/environment.h"
+#include "harness/machine/machine.h"
 
 namespace ablations {
 

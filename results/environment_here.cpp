@@ -1,4 +1,4 @@
-#include "harness/machine/environment.h"
+#include "harness/machine/machine.h"
 #include "results/environment.h"
 
 namespace ablations {

@@ -1,5 +1,5 @@
 // A ladder's file (results/schemas/ladder.v1.json): an ordered list of optimizations and the workload they are measured
-// on. plan/ladder.h reads it.
+// on. plan/ladder_file.h reads it.
 #pragma once
 
 #include "results/common.h"

@@ -1,4 +1,4 @@
-// Model FLOPs utilization of a study's rung (results/schemas/study.v1.json). profile/mfu.h explains it.
+// Model FLOPs utilization of a study's rung (results/schemas/study.v1.json). profile/utilization.h explains it.
 #pragma once
 
 #include "harness/machine/peaks.h"

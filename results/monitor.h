@@ -1,8 +1,8 @@
 // What was seen of a run's GPU while its steps were timed: "monitor" of a record, made of what
-// harness/machine/monitor.h watches.
+// harness/machine/gpu_monitor.h watches.
 #pragma once
 
-#include "harness/machine/monitor.h"
+#include "harness/machine/gpu_monitor.h"
 #include "results/fields.h"
 
 #include <cstdint>

@@ -50,7 +50,7 @@ struct Names<Rung::Status> {
 };
 
 struct PlannedRun {
-  std::string id;  // "r2-03-bf16": repeat 2, rung 3 (run_of in plan/plan.h)
+  std::string id;  // "r2-03-bf16": repeat 2, rung 3 (run_of in plan/make_plan.h)
   size_t rung = 0;
   int64_t repeat = 0;
 
@@ -121,7 +121,7 @@ struct Plan {
 
   // Checks what a schema cannot. Throws std::invalid_argument where it contradicts itself, or lacks what the analysis
   // of its mode needs. `where` begins the message. Whether this program knows its optimizations is checked by
-  // plan_from_json (plan/plan.h).
+  // plan_from_json (plan/make_plan.h).
   void check(const std::string& where) const;
 
   LADDER_FIELDS(Plan, (id, {.most = 100, .pattern = name_pattern}), created, ladder, workload,

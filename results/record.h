@@ -106,7 +106,7 @@ struct DataUse {
                 resident_bytes, (cached_before, from_0), (cached_after, from_0), (cold, absent))
 };
 
-// The least that a step of the recipe takes, counted from shapes (ablations/techniques/costs.h).
+// The least that a step of the recipe takes, counted from shapes (ablations/techniques/step_costs.h).
 struct LeastWork {
   double flops = 0, bytes = 0;
 

@@ -1,5 +1,5 @@
 // A roofline as a trace holds it: how far each part of a step is from what the device allows. It is computed by
-// ablations/profile/roofline.h.
+// ablations/profile/roofline_limits.h.
 #pragma once
 
 #include "results/fields.h"

@@ -55,7 +55,7 @@ void Study::check(const std::string& where) const {
 
 namespace {
 
-// As monitor.h, processor_time.h and run/memory.h begin them.
+// As gpu_monitor.h, processor_time.h and run/memory.h begin them.
 bool has_flag(const std::string& flags, const char* kind) { return flags.find(kind) != std::string::npos; }
 constexpr const char *shared = "shared: ", *throttled = "throttled: ", *paused = "paused: ";
 

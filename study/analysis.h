@@ -1,7 +1,7 @@
 // From records to a study: every derived number that a table, a chart or a report shows is computed here.
 #pragma once
 
-#include "ablations/plan/plan.h"
+#include "ablations/plan/make_plan.h"
 #include "results/study.h"
 
 #include <filesystem>

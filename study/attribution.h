@@ -10,7 +10,7 @@
 // (harness/stats/stats.h). Only with the mean do values add up to the logarithm of the whole speedup.
 #pragma once
 
-#include "ablations/plan/plan.h"
+#include "ablations/plan/make_plan.h"
 #include "harness/stats/stats.h"
 #include "results/study.h"
 

@@ -7,7 +7,7 @@
 // "Losses"). Rounding never reaches half a nat at a step.
 #pragma once
 
-#include "ablations/plan/plan.h"
+#include "ablations/plan/make_plan.h"
 #include "study/measured.h"
 
 #include <cstdint>

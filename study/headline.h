@@ -1,7 +1,7 @@
 // A study's result in one number.
 #pragma once
 
-#include "ablations/plan/plan.h"
+#include "ablations/plan/make_plan.h"
 #include "results/study.h"
 #include "study/measured.h"
 

@@ -5,7 +5,7 @@
 // Unproven comes before void: losses are compared only if the optimization was seen to be on.
 #pragma once
 
-#include "ablations/plan/plan.h"
+#include "ablations/plan/make_plan.h"
 #include "results/study.h"
 #include "study/measured.h"
 

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// The readings that a GPU's monitor (harness/machine/monitor.h) could not give.
+// The readings that a GPU's monitor (harness/machine/gpu_monitor.h) could not give.
 std::string why_unwatched(const Record& record) {
   if (!record.is_on_gpu()) return "";
   const MonitorSummary monitor = record.monitor.value_or(MonitorSummary{});

@@ -1,7 +1,7 @@
 // The contents of the records in a study's folder, by rung and repeat, before they are judged.
 #pragma once
 
-#include "ablations/plan/plan.h"
+#include "ablations/plan/make_plan.h"
 #include "results/observations.h"
 #include "results/study.h"
 

@@ -1,6 +1,6 @@
 #include "study/rung_summary.h"
 
-#include "ablations/profile/mfu.h"
+#include "ablations/profile/utilization.h"
 #include "ablations/techniques/techniques.h"
 #include "harness/stats/stats.h"
 #include "study/judge.h"

@@ -1,7 +1,7 @@
 // One rung's part of a study: what its plan and its own runs say. What it is beside other rungs: analysis.h.
 #pragma once
 
-#include "ablations/plan/plan.h"
+#include "ablations/plan/make_plan.h"
 #include "results/study.h"
 #include "study/attribution.h"
 #include "study/measured.h"

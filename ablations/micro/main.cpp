@@ -1,10 +1,10 @@
 // micro: the model's operations one by one, the optimizer, and the cost of the harness itself. `ladder` measures a
 // whole step; this measures its parts by themselves, at the shapes of GPT-2 124M.
-#include "ablations/micro/products.h"
+#include "ablations/micro/step_products.h"
 #include "ablations/micro/suite.h"
 #include "ablations/micro/table.h"
 #include "files/files.h"
-#include "harness/machine/environment.h"
+#include "harness/machine/machine.h"
 #include "harness/process/unfit.h"
 #include "harness/process/working_directory.h"
 #include "model/config.h"

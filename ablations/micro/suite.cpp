@@ -1,6 +1,6 @@
 #include "ablations/micro/suite.h"
 
-#include "harness/machine/environment.h"
+#include "harness/machine/machine.h"
 
 #include <ATen/ATen.h>
 #include <c10/cuda/CUDAEvent.h>

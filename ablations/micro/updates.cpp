@@ -2,7 +2,7 @@
 #include "ablations/micro/suite.h"
 #include "ablations/techniques/fused.h"
 #include "ablations/techniques/weights/master_adamw.h"
-#include "harness/machine/environment.h"
+#include "harness/machine/machine.h"
 #include "model/gpt2.h"
 #include "model/optimizer.h"
 #include "model/precision.h"

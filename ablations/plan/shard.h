@@ -3,7 +3,7 @@
 // no random number, and their id is a hash of their content.
 #pragma once
 
-#include "ablations/plan/plan.h"
+#include "ablations/plan/make_plan.h"
 #include "files/json_file.h"
 
 #include <string>

@@ -2,7 +2,7 @@
 
 #include "ablations/profile/rates.h"
 #include "ablations/run/options.h"
-#include "ablations/techniques/costs.h"
+#include "ablations/techniques/step_costs.h"
 #include "ablations/techniques/step_memory.h"
 #include "text/text.h"
 

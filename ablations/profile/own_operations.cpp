@@ -2,8 +2,8 @@
 
 #include "ablations/profile/rates.h"
 #include "ablations/profile/step_calls.h"
-#include "ablations/techniques/costs.h"
 #include "ablations/techniques/operations.h"
+#include "ablations/techniques/step_costs.h"
 #include "model/precision.h"
 #include "text/text.h"
 

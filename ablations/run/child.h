@@ -2,7 +2,7 @@
 // run.
 #pragma once
 
-#include "ablations/plan/plan.h"
+#include "ablations/plan/make_plan.h"
 #include "results/record.h"
 
 #include <filesystem>

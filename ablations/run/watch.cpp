@@ -2,7 +2,7 @@
 
 #include "ablations/run/memory.h"
 #include "ablations/run/options.h"
-#include "harness/machine/environment.h"
+#include "harness/machine/machine.h"
 
 #include <algorithm>
 #include <iterator>

@@ -1,4 +1,4 @@
-// A step's operations as a table: what each computes, reads, writes and keeps, counted from shapes. costs.h and
+// A step's operations as a table: what each computes, reads, writes and keeps, counted from shapes. step_costs.h and
 // step_memory.h add it up. Each technique amends the rows that it changes (Technique::amend).
 #pragma once
 

@@ -5,8 +5,8 @@
 #pragma once
 
 #include "ablations/techniques/step_table.h"
-#include "ablations/techniques/text.h"
-#include "harness/machine/environment.h"
+#include "ablations/techniques/technique_text.h"
+#include "harness/machine/machine.h"
 #include "model/recipe.h"
 #include "results/common.h"
 #include "results/observations.h"

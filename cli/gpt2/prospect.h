@@ -1,7 +1,7 @@
 // What a study would be on this machine, told before any run.
 #pragma once
 
-#include "ablations/plan/plan.h"
+#include "ablations/plan/make_plan.h"
 #include "ablations/profile/estimate.h"
 #include "cli/flags.h"
 

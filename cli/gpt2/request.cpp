@@ -10,7 +10,7 @@
 #include "files/files.h"
 #include "files/resources.h"
 #include "files/what_is.h"
-#include "harness/machine/environment.h"
+#include "harness/machine/machine.h"
 #include "harness/process/unfit.h"
 #include "harness/process/utc.h"
 #include "model/config.h"

@@ -2,7 +2,7 @@
 // everything that would fail later.
 #pragma once
 
-#include "ablations/plan/plan.h"
+#include "ablations/plan/make_plan.h"
 #include "ablations/run/run.h"
 #include "cli/flags.h"
 #include "cli/place.h"

@@ -1,6 +1,6 @@
 // `ladder sample`: text by trained weights.
+#include "ablations/run/gpt2_workload.h"
 #include "ablations/run/options.h"
-#include "ablations/run/workload.h"
 #include "cli/commands.h"
 #include "cli/defaults.h"
 #include "cli/prompt.h"

@@ -1,8 +1,8 @@
 #include "cli/gpt2/timed_here.h"
 
 #include "ablations/run/child.h"
+#include "ablations/run/gpt2_workload.h"
 #include "ablations/run/occupy.h"
-#include "ablations/run/workload.h"
 #include "files/files.h"
 #include "files/json_file.h"
 #include "harness/process/process.h"

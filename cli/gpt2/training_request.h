@@ -3,7 +3,7 @@
 #pragma once
 
 #include "ablations/run/options.h"
-#include "ablations/training/training.h"
+#include "ablations/training/training_loop.h"
 #include "cli/flags.h"
 #include "cli/place.h"
 

@@ -1,6 +1,6 @@
 #include "study/archive/fastest_rung.h"
 
-#include "ablations/run/setting.h"
+#include "ablations/run/run_setting.h"
 #include "ablations/run/study_folder.h"
 #include "files/files.h"
 #include "results/study.h"

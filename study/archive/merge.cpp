@@ -1,7 +1,7 @@
 #include "study/archive/merge.h"
 
 #include "ablations/plan/shard.h"
-#include "ablations/run/setting.h"
+#include "ablations/run/run_setting.h"
 #include "ablations/run/study_folder.h"
 #include "files/files.h"
 #include "harness/process/locks.h"

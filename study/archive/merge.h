@@ -3,7 +3,7 @@
 // measured and merged later.
 #pragma once
 
-#include "ablations/plan/plan.h"
+#include "ablations/plan/make_plan.h"
 
 #include <filesystem>
 #include <string>

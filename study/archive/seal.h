@@ -3,7 +3,7 @@
 // numbers then follow from its records. So nothing here seals an edited record without being asked.
 #pragma once
 
-#include "ablations/plan/plan.h"
+#include "ablations/plan/make_plan.h"
 #include "files/json_file.h"
 #include "results/study.h"
 

@@ -1,7 +1,7 @@
 // A study with the files of its folder, for a report.
 #pragma once
 
-#include "ablations/plan/plan.h"
+#include "ablations/plan/make_plan.h"
 #include "results/record.h"
 #include "results/study.h"
 #include "study/archive/seal.h"

@@ -2,7 +2,7 @@
 
 #include "ablations/run/reproduce.h"
 #include "ablations/run/run.h"
-#include "ablations/run/setting.h"
+#include "ablations/run/run_setting.h"
 #include "ablations/run/study_folder.h"
 #include "ablations/techniques/techniques.h"
 #include "files/files.h"

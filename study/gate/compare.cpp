@@ -1,6 +1,6 @@
 #include "study/gate/compare.h"
 
-#include "ablations/run/setting.h"
+#include "ablations/run/run_setting.h"
 #include "ablations/techniques/techniques.h"
 #include "harness/process/unfit.h"
 #include "harness/process/utc.h"

@@ -1,11 +1,11 @@
 #include "study/gate/gate_verdict.h"
 
 #include "ablations/plan/gate_plan.h"
-#include "ablations/run/setting.h"
+#include "ablations/run/run_setting.h"
 #include "ablations/run/study_folder.h"
 #include "harness/process/utc.h"
 #include "harness/stats/verdict.h"
-#include "study/gate/baseline.h"
+#include "study/gate/baseline_file.h"
 #include "study/gate/compare.h"
 #include "study/measured.h"
 

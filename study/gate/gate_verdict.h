@@ -1,7 +1,7 @@
 // From a gate's records to its verdict.
 #pragma once
 
-#include "ablations/plan/plan.h"
+#include "ablations/plan/make_plan.h"
 #include "results/gate.h"
 
 #include <filesystem>

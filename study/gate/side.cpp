@@ -1,12 +1,12 @@
 #include "study/gate/side.h"
 
-#include "ablations/run/setting.h"
+#include "ablations/run/run_setting.h"
 #include "ablations/run/study_folder.h"
 #include "ablations/techniques/techniques.h"
 #include "files/files.h"
 #include "study/analysis.h"
 #include "study/archive/study_place.h"
-#include "study/gate/baseline.h"
+#include "study/gate/baseline_file.h"
 #include "study/measured.h"
 
 #include <fmt/format.h>

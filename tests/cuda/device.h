@@ -3,7 +3,7 @@
 #pragma once
 
 #include "ablations/techniques/operations.h"
-#include "harness/machine/environment.h"
+#include "harness/machine/machine.h"
 #include "model/precision.h"
 #include "model/trainer.h"
 #include "results/observations.h"

@@ -1,8 +1,8 @@
 // The monitor on a real GPU: what NVML says while a kernel runs is possible and its parts agree.
-#include "harness/machine/monitor.h"
-
-#include "harness/machine/environment.h"
 #include "results/monitor.h"
+
+#include "harness/machine/gpu_monitor.h"
+#include "harness/machine/machine.h"
 #include "tests/cuda/device.h"
 
 #include <ATen/ATen.h>

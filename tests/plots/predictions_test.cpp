@@ -1,8 +1,8 @@
 // What counted work lets one expect of a ladder's rungs, against numbers made by hand.
 #include "plots/predictions.h"
 
-#include "ablations/profile/roofline.h"
-#include "ablations/techniques/costs.h"
+#include "ablations/profile/roofline_limits.h"
+#include "ablations/techniques/step_costs.h"
 #include "tests/study/made_up_study.h"
 
 #include <gtest/gtest.h>

@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace documents_plan_test {
+namespace plan_test {
 
 namespace fs = std::filesystem;
 using namespace ablations;
@@ -120,4 +120,4 @@ TEST(LadderDocument, MayLeaveOutWhatHasADefault) {
   EXPECT_EQ(json_of(value_from<Ladder>(json, "the ladder")), json);
 }
 
-}  // namespace documents_plan_test
+}  // namespace plan_test

@@ -5,7 +5,7 @@
 
 #include <stdexcept>
 
-namespace documents_training_test {
+namespace training_test {
 
 using namespace ablations;
 using files::Json;
@@ -84,4 +84,4 @@ TEST(TrainingDocuments, RefuseWhatTheyDoNotKnow) {
   EXPECT_NE(refusal<TrainingStep>(json).find("ms"), std::string::npos);
 }
 
-}  // namespace documents_training_test
+}  // namespace training_test

@@ -2,10 +2,10 @@
 // before, three repeats that get slower.
 #pragma once
 
-#include "ablations/plan/plan.h"
+#include "ablations/plan/make_plan.h"
 #include "ablations/run/study_folder.h"
 #include "files/files.h"
-#include "plots/table.h"
+#include "plots/study_table.h"
 #include "results/record.h"
 #include "study/analysis.h"
 #include "study/archive/seal.h"

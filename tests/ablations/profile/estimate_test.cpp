@@ -2,7 +2,7 @@
 #include "ablations/profile/estimate.h"
 
 #include "ablations/plan/modes.h"
-#include "ablations/techniques/costs.h"
+#include "ablations/techniques/step_costs.h"
 #include "ablations/techniques/step_memory.h"
 #include "files/files.h"
 #include "files/resources.h"

@@ -2,7 +2,7 @@
 // hash of the file, and, where somebody put the hashes right, by computing it again.
 #include "study/archive/verify.h"
 
-#include "ablations/plan/plan.h"
+#include "ablations/plan/make_plan.h"
 #include "files/files.h"
 #include "harness/process/process.h"
 #include "model/data.h"
