@@ -18,7 +18,7 @@
 #include <string_view>
 #include <system_error>
 
-namespace ablations {
+namespace cli {
 namespace {
 
 std::vector<std::string> flags_of(const Command& command) {
@@ -102,7 +102,7 @@ std::string fault_of(const CommandLine& line, const Command* command, const std:
       const auto& names = option->get_lnames();  // the first: others are the same flag
       return fmt::format(
           "{} needs {}", command->words.name,
-          names.empty() ? name_of(*option) : fmt::format("--{} {}", names.front(), option->get_type_name()));
+          names.empty() ? option_name(*option) : fmt::format("--{} {}", names.front(), option->get_type_name()));
     }
     const std::string flag = option->get_name();
     const int most = option->get_items_expected_max();
@@ -192,4 +192,4 @@ int run_command_line(int argc, char** argv, const std::function<void()>& prepare
   return command.run();
 }
 
-}  // namespace ablations
+}  // namespace cli

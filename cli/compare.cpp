@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-namespace ablations {
+namespace cli {
 
 namespace {
 
@@ -58,4 +58,4 @@ void add_compare(CommandLine& line) {
   command.exclude("--json", {"--markdown"});
 }
 
-}  // namespace ablations
+}  // namespace cli

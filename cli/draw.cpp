@@ -21,7 +21,7 @@
 #include <exception>
 #include <utility>
 
-namespace ablations {
+namespace cli {
 
 namespace fs = std::filesystem;
 using files::printable;
@@ -153,4 +153,4 @@ Drawn try_draw_report(const StudyFiles& study, const fs::path& out) {
 
 bool holds_to_loss(const std::string& folder) { return fs::exists(fs::path(folder) / to_loss_file); }
 
-}  // namespace ablations
+}  // namespace cli

@@ -15,7 +15,7 @@
 #include <string>
 #include <system_error>
 
-namespace ablations {
+namespace cli {
 
 namespace fs = std::filesystem;
 using files::printable;
@@ -89,4 +89,4 @@ void add_history(CommandLine& line) {
   command.exclude("--json", {"--out"});
 }
 
-}  // namespace ablations
+}  // namespace cli

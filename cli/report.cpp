@@ -30,7 +30,7 @@
 #include <stdexcept>
 #include <system_error>
 
-namespace ablations {
+namespace cli {
 
 namespace fs = std::filesystem;
 using files::printable;
@@ -325,4 +325,4 @@ void add_report(CommandLine& line) {
              "FOLDER");
 }
 
-}  // namespace ablations
+}  // namespace cli

@@ -18,7 +18,7 @@
 #include <optional>
 #include <utility>
 
-namespace ablations {
+namespace plots {
 
 using files::shortened;
 
@@ -186,4 +186,4 @@ std::string comparison_markdown(const Comparison& comparison) {
   return text + "\n" + markdown(how_compared(comparison, sides_of_programs)) + "\n";
 }
 
-}  // namespace ablations
+}  // namespace plots

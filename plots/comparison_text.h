@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace plots {
 
 // What the sides are called, and what begins a remark about circumstances that differ.
 struct SideNames {
@@ -29,4 +29,4 @@ std::string comparison_table(const Comparison& comparison, const Look& look = {}
                              const SideNames& names = sides_of_programs);
 std::string comparison_markdown(const Comparison& comparison);
 
-}  // namespace ablations
+}  // namespace plots

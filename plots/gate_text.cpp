@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-namespace ablations {
+namespace plots {
 
 using files::shortened;
 
@@ -249,4 +249,4 @@ void tell_github(const GateResult& result) {
   }
 }
 
-}  // namespace ablations
+}  // namespace plots

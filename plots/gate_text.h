@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace ablations {
+namespace plots {
 
 // What the machine that noise was measured on can show.
 std::string noise_words(const Noise& noise);
@@ -20,4 +20,4 @@ std::string gate_markdown(const GateResult& result);
 // In GitHub Actions: annotations on standard error, and the Markdown into the job's summary.
 void tell_github(const GateResult& result);
 
-}  // namespace ablations
+}  // namespace plots

@@ -14,7 +14,7 @@
 #include <optional>
 #include <utility>
 
-namespace ablations {
+namespace plots {
 
 using files::shortened;
 
@@ -301,4 +301,4 @@ std::vector<std::string> lines_of(const Study& study) {
   return lines;
 }
 
-}  // namespace ablations
+}  // namespace plots

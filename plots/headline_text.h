@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace plots {
 
 // "12.3× faster than float32 on the same GPU". Of a program beside the last rung that is clearly faster, that is said.
 std::string headline_of(const Study& study);
@@ -14,4 +14,4 @@ std::string headline_of(const Study& study);
 // The figures from reference to lead, what brought most of them and what costs time, the speed next to PyTorch.
 std::vector<std::string> lines_of(const Study& study);
 
-}  // namespace ablations
+}  // namespace plots

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace plots {
 
 namespace {
 
@@ -155,4 +155,4 @@ std::string lr_sweep_table(const LearningRateSweep& as_written, const Look& look
   return text + said_text(sweep.said, look);
 }
 
-}  // namespace ablations
+}  // namespace plots

@@ -6,11 +6,11 @@
 
 #include <string>
 
-namespace ablations {
+namespace plots {
 
 // The sweep with what is said of it and of its rates.
 LearningRateSweep with_said(LearningRateSweep sweep);
 
 std::string lr_sweep_table(const LearningRateSweep& sweep, const Look& look = {});
 
-}  // namespace ablations
+}  // namespace plots

@@ -20,7 +20,7 @@
 #include <optional>
 #include <utility>
 
-namespace ablations {
+namespace plots {
 
 using files::shortened;
 
@@ -262,4 +262,4 @@ Report with_said(Report report) {
   return report;
 }
 
-}  // namespace ablations
+}  // namespace plots

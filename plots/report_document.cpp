@@ -24,7 +24,7 @@
 #include <set>
 #include <stdexcept>
 
-namespace ablations {
+namespace plots {
 
 namespace fs = std::filesystem;
 using files::Json;
@@ -298,4 +298,4 @@ Report report_document(const std::vector<StudyFiles>& studies, const std::vector
   return report;
 }
 
-}  // namespace ablations
+}  // namespace plots

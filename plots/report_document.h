@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <vector>
 
-namespace ablations {
+namespace plots {
 
 // The document of one or two studies, and of what is kept with them. `with`: more of that, verdicts, histories, noise
 // floors, traces, and what Google Benchmark wrote. Throws std::invalid_argument for one of these that is of another
@@ -16,4 +16,4 @@ namespace ablations {
 Report report_document(const std::vector<StudyFiles>& studies, const std::vector<std::filesystem::path>& with = {},
                        bool published = false);
 
-}  // namespace ablations
+}  // namespace plots

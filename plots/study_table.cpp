@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace ablations {
+namespace plots {
 
 using files::shortened;
 
@@ -372,4 +372,4 @@ std::string study_table(const Study& as_written, const Look& look, bool verbose)
   return text + look.painted(Style::faint, wrapped(ascii_words(said.title) + runs)) + said_text(said, look);
 }
 
-}  // namespace ablations
+}  // namespace plots

@@ -13,7 +13,7 @@
 #include <sstream>
 #include <utility>
 
-namespace ablations {
+namespace plots {
 
 using files::Json;
 
@@ -211,4 +211,4 @@ TechniqueText technique_text(const Optimization& optimization, const Study& stud
   return told;
 }
 
-}  // namespace ablations
+}  // namespace plots

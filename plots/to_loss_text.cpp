@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace plots {
 
 namespace {
 
@@ -198,4 +198,4 @@ std::string to_loss_table(const TimeToLoss& as_written, const Look& look) {
   return text + said_text(study.said, look);
 }
 
-}  // namespace ablations
+}  // namespace plots

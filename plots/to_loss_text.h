@@ -6,11 +6,11 @@
 
 #include <string>
 
-namespace ablations {
+namespace plots {
 
 // The study with what is said of it and of its rungs.
 TimeToLoss with_said(TimeToLoss study);
 
 std::string to_loss_table(const TimeToLoss& study, const Look& look = {});
 
-}  // namespace ablations
+}  // namespace plots

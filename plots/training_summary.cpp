@@ -15,7 +15,7 @@
 #include <optional>
 #include <span>
 
-namespace ablations {
+namespace plots {
 
 namespace {
 
@@ -223,4 +223,4 @@ std::string training_summary(const TrainingReport& report, const Look& look) {
   return said_text(with_printable_texts(report.said), look);
 }
 
-}  // namespace ablations
+}  // namespace plots

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace plots {
 
 constexpr size_t most_stretches = 1000;  // as the schema of a training's report has it
 
@@ -27,4 +27,4 @@ TrainingReport training_report(const std::string& source, const Training& traini
 // What a terminal shows of it.
 std::string training_summary(const TrainingReport& report, const Look& look = {});
 
-}  // namespace ablations
+}  // namespace plots

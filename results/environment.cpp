@@ -2,7 +2,7 @@
 
 #include "harness/machine/machine.h"
 
-namespace ablations {
+namespace results {
 
 namespace {
 
@@ -34,4 +34,4 @@ Environment environment_of_program() {
           .kernel = software.kernel};
 }
 
-}  // namespace ablations
+}  // namespace results

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace results {
 
 // The recipe that a ladder starts from.
 struct StartRecipe : model::Recipe {};
@@ -66,4 +66,4 @@ struct Ladder {
 
 LADDER_COMPILED_ONCE(Ladder)
 
-}  // namespace ablations
+}  // namespace results

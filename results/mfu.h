@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-namespace ablations {
+namespace results {
 
 template <>
 struct Names<harness::NumberType> {
@@ -30,4 +30,4 @@ struct Mfu {
 
 LADDER_COMPILED_ONCE(Mfu)
 
-}  // namespace ablations
+}  // namespace results

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace results {
 
 // Of a series of samples.
 struct Range {
@@ -58,4 +58,4 @@ MonitorSummary summary_of(const harness::GpuWatch& watch, int64_t tokens);
 
 LADDER_COMPILED_ONCE(MonitorSummary)
 
-}  // namespace ablations
+}  // namespace results

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace results {
 
 constexpr auto peer_pattern = "^pytorch-(eager|compile|max-autotune|cuda-graphs)$";
 
@@ -135,4 +135,4 @@ struct Plan {
 LADDER_COMPILED_ONCE(Plan)
 LADDER_COMPILED_ONCE(Rung)
 
-}  // namespace ablations
+}  // namespace results

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace results {
 
 // `missing`: the run was planned and not made. No record has this.
 enum class RunStatus { ok, failed, missing };
@@ -208,4 +208,4 @@ bool is_of_gpu(const files::Json& recipe);
 
 LADDER_COMPILED_ONCE(Record)
 
-}  // namespace ablations
+}  // namespace results

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace results {
 
 // A run that left times.
 struct ReportedRun {
@@ -169,4 +169,4 @@ struct Report {
 
 LADDER_COMPILED_ONCE(Report)
 
-}  // namespace ablations
+}  // namespace results

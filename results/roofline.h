@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace results {
 
 struct Limits {
   double flops_per_s = 0, bytes_per_s = 0;
@@ -52,4 +52,4 @@ struct Roofline {
 
 LADDER_COMPILED_ONCE(Roofline)
 
-}  // namespace ablations
+}  // namespace results

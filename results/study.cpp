@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-namespace ablations {
+namespace results {
 
 void Study::check(const std::string& where) const {
   const auto refuse = [&](const std::string& what) { throw std::invalid_argument(where + ": " + what); };
@@ -102,4 +102,4 @@ int64_t swept_size(Swept swept, const StudyRung& rung) {
   return rung.workload->accumulation;
 }
 
-}  // namespace ablations
+}  // namespace results

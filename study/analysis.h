@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-namespace ablations {
+namespace study {
 
 // What an earlier study of the same folder says, for a folder without records.
 struct Earlier {
@@ -24,4 +24,4 @@ Study analyse(const Plan& plan, const std::filesystem::path& folder, const std::
 // The work of runs that are not made yet. It lacks the hash and number of the tokens.
 Workload planned_workload(const Plan& plan);
 
-}  // namespace ablations
+}  // namespace study

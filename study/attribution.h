@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace study {
 
 // A rung's median step in ms, by repeat; only of rungs whose number counts.
 using Times = std::map<int64_t, double>;
@@ -37,4 +37,4 @@ std::vector<double> shapley_values(std::span<const double> log_times);
 // Uses the pairs that both have.
 std::optional<harness::Estimate> paired(const Times& before, const Times& after);
 
-}  // namespace ablations
+}  // namespace study

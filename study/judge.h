@@ -11,7 +11,7 @@
 
 #include <vector>
 
-namespace ablations {
+namespace study {
 
 // Judges a rung by its own runs, at least one. Sets its proofs; a failed proof of any run stands for all. Sets status
 // and reason if the number does not count.
@@ -22,4 +22,4 @@ void judge_alone(const RunsByRepeat& runs, StudyRung& rung);
 void judge_by_reference(const Plan& plan, size_t index, size_t reference, const Measured& measured,
                         std::vector<StudyRung>& rungs);
 
-}  // namespace ablations
+}  // namespace study

@@ -13,7 +13,7 @@
 #include <stdexcept>
 #include <utility>
 
-namespace ablations {
+namespace study {
 
 namespace fs = std::filesystem;
 
@@ -146,4 +146,4 @@ Measured read_records(const Plan& plan, const fs::path& folder) {
   return measured;
 }
 
-}  // namespace ablations
+}  // namespace study

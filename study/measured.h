@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace study {
 
 // What the analysis takes from one good record.
 struct RunData {
@@ -73,4 +73,4 @@ struct Measured {
 // Throws std::invalid_argument for a record that cannot be read or contradicts itself.
 Measured read_records(const Plan& plan, const std::filesystem::path& folder);
 
-}  // namespace ablations
+}  // namespace study

@@ -12,7 +12,7 @@
 #include <set>
 #include <vector>
 
-namespace ablations {
+namespace study {
 
 namespace {
 
@@ -209,4 +209,4 @@ std::optional<RungBatches> batches_of(const RunsByRepeat& runs) {
   return batches;
 }
 
-}  // namespace ablations
+}  // namespace study

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <map>
 
-namespace micro {
+namespace ablations::micro {
 
 using at::Tensor;
 
@@ -16,10 +16,10 @@ double matrix_flops(const std::string& call, const std::vector<Tensor>& inputs) 
   const auto size = [&](size_t input, int64_t dim) { return static_cast<double>(inputs[input].size(dim)); };
   if (call.starts_with("linear") || call == "qkv" || call == "head") {  // x (..., K), weight (N, K)
     const double M = static_cast<double>(inputs[0].numel()) / size(0, -1);
-    return model::product_flops(M, size(1, 0), size(1, 1));
+    return product_flops(M, size(1, 0), size(1, 1));
   }
   if (call == "attention") {  // q (B, NH, T, HS)
-    return model::attention_flops(size(0, 0), size(0, 2), size(0, 1) * size(0, 3));
+    return attention_flops(size(0, 0), size(0, 2), size(0, 1) * size(0, 3));
   }
   return 0;
 }
@@ -60,7 +60,7 @@ Cost cost_of_backward(const std::string& call, const std::vector<Tensor>& inputs
     const bool handed_on = is_sum && input.scalar_type() == outputs[0].scalar_type();
     if (input.requires_grad() && !handed_on) bytes += bytes_of(input);
   }
-  return {model::backward_flops(matrix_flops(call, inputs)), bytes == 0 ? 0 : bytes + bytes_of(outputs)};
+  return {backward_flops(matrix_flops(call, inputs)), bytes == 0 ? 0 : bytes + bytes_of(outputs)};
 }
 
 std::optional<Cost> cost_in_a_step(const std::string& call, const std::string& phase, const model::Recipe& recipe,
@@ -74,7 +74,7 @@ std::optional<Cost> cost_in_a_step(const std::string& call, const std::string& p
   const auto found = parts.find(call);
   if (found == parts.end()) return std::nullopt;
   Cost sum;
-  for (const model::Cost& cost : model::step_costs(model::preset("gpt2-124m"), recipe, B, T, /*accumulation=*/1)) {
+  for (const ablations::Cost& cost : step_costs(model::preset("gpt2-124m"), recipe, B, T, /*accumulation=*/1)) {
     if (cost.phase != phase || std::ranges::find(found->second, cost.part) == found->second.end()) continue;
     sum.flops += cost.flops / static_cast<double>(cost.calls);
     sum.bytes += cost.bytes / static_cast<double>(cost.calls);
@@ -82,4 +82,4 @@ std::optional<Cost> cost_in_a_step(const std::string& call, const std::string& p
   return sum;
 }
 
-}  // namespace micro
+}  // namespace ablations::micro

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace micro {
+namespace ablations::micro {
 
 struct Cost {
   double flops = 0;  // of matrix products only, by ablations/techniques/step_costs.h
@@ -29,4 +29,4 @@ Cost cost_of_backward(const std::string& call, const std::vector<at::Tensor>& in
 std::optional<Cost> cost_in_a_step(const std::string& call, const std::string& phase, const model::Recipe& recipe,
                                    int64_t B, int64_t T);
 
-}  // namespace micro
+}  // namespace ablations::micro

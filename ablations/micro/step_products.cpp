@@ -27,7 +27,7 @@
 #include <stdexcept>
 #include <tuple>
 
-namespace micro {
+namespace ablations::micro {
 
 using at::Tensor;
 using Json = nlohmann::ordered_json;
@@ -238,8 +238,8 @@ class Measurement {
   }
 
   [[nodiscard]] Json described(const Sustained& run, const Proposal& proposal, double error) const {
-    const double flops = model::product_flops(static_cast<double>(product_.n), static_cast<double>(product_.m),
-                                              static_cast<double>(product_.k));
+    const double flops = product_flops(static_cast<double>(product_.n), static_cast<double>(product_.m),
+                                       static_cast<double>(product_.k));
     Json result{{"microseconds", run.microseconds},
                 {"tflops_per_second", flops / run.microseconds * 1e-6},
                 {"sm_clock_mhz", optional(run.sm_clock_mhz)},
@@ -359,7 +359,7 @@ int run_products(int argc, char** argv) {
   const harness::NvmlDevice device(harness::current_bus_id());
   if (!device.unavailable().empty()) fmt::print(stderr, "micro: no clocks and no power: {}\n", device.unavailable());
   Json document{{"B", B}, {"T", T}, {"seconds", seconds}};
-  document["environment"] = ablations::json_of(ablations::environment_here());
+  document["environment"] = json_of(environment_here());
   document["products"] = Json::array();
   bool any = false;
   int failures = 0;
@@ -383,4 +383,4 @@ int run_products(int argc, char** argv) {
   return failures == 0 ? 0 : 1;
 }
 
-}  // namespace micro
+}  // namespace ablations::micro

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace micro {
+namespace ablations::micro {
 
 // d (n, m) <- left (n, k) right (m, k)^T, as it lies in a step (TimedMatmul).
 struct Product {
@@ -25,4 +25,4 @@ std::vector<Product> products_of_a_step(int64_t B, int64_t T, int64_t head_rows)
 // The program's arguments from "products" on. The exit status.
 int run_products(int argc, char** argv);
 
-}  // namespace micro
+}  // namespace ablations::micro

@@ -19,7 +19,7 @@
 #include <ranges>
 #include <thread>
 
-namespace micro {
+namespace ablations::micro {
 
 using at::Tensor;
 using Clock = std::chrono::steady_clock;
@@ -335,4 +335,4 @@ std::map<std::string, int> configuration(const cublasLtMatmulAlgo_t& algorithm) 
   return values;
 }
 
-}  // namespace micro
+}  // namespace ablations::micro

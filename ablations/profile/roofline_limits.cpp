@@ -16,12 +16,12 @@ namespace {
 
 constexpr const char* row_format = "{:<9.9} {:<15.15} {:>10} {:>10} {:>9} {:>10} {:>11}\n";
 
-std::string part_of(const model::Cost& cost) { return cost.part.empty() ? cost.op : cost.part; }
+std::string part_of(const Cost& cost) { return cost.part.empty() ? cost.op : cost.part; }
 
 // What work of a phase is that belongs to no part: the trainer's operation, where the phase is one.
-std::string unnamed_in(const std::vector<model::Cost>& costs, const std::string& phase) {
+std::string unnamed_in(const std::vector<Cost>& costs, const std::string& phase) {
   const auto known =
-      std::ranges::find_if(costs, [&](const model::Cost& cost) { return cost.phase == phase && cost.part.empty(); });
+      std::ranges::find_if(costs, [&](const Cost& cost) { return cost.phase == phase && cost.part.empty(); });
   return known == costs.end() ? "other" : known->op;
 }
 
@@ -95,13 +95,13 @@ std::optional<Limits> limits_from_rates(const model::Recipe& recipe, const Rates
                 fmt::format("measured: {} {}, {} of {}", product->what, product->size, memory.what, memory.size)};
 }
 
-Roofline roofline(const std::vector<model::Cost>& costs, const Limits& limits, const MeasuredMs& measured) {
+Roofline roofline(const std::vector<Cost>& costs, const Limits& limits, const MeasuredMs& measured) {
   if (!(limits.flops_per_s > 0) || !(limits.bytes_per_s > 0)) {
     throw std::invalid_argument(fmt::format("roofline: limits must be above 0, got {} FLOP/s and {} bytes/s",
                                             limits.flops_per_s, limits.bytes_per_s));
   }
   std::vector<RooflineSum> phases, parts;
-  for (const model::Cost& cost : costs) {
+  for (const Cost& cost : costs) {
     const double compute_ms = 1e3 * cost.flops / limits.flops_per_s, memory_ms = 1e3 * cost.bytes / limits.bytes_per_s;
     for (RooflineSum* sum : {&sum_of(phases, cost.phase, {}), &sum_of(parts, cost.phase, part_of(cost))}) {
       sum->row.flops += cost.flops;

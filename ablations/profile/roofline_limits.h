@@ -31,7 +31,7 @@ std::optional<Limits> limits_from_rates(const model::Recipe& recipe, const Rates
 // The limit of a phase is the sum of its parts' limits, because they are kernels of their own. Its measured time is the
 // sum over its parts, also those without costs. A part fused into another stands there without a time.
 // Throws std::invalid_argument for limits that are not positive.
-Roofline roofline(const std::vector<model::Cost>& costs, const Limits& limits, const MeasuredMs& measured);
+Roofline roofline(const std::vector<Cost>& costs, const Limits& limits, const MeasuredMs& measured);
 
 // What ran more than 5 % faster than a limit allows and so refutes it: "forward mlp ran at 2.02x the measured limit of
 // compute". Empty: the limits hold. It is a part bound by matrix products, or a phase of one part bound by memory. In

@@ -41,7 +41,7 @@ class Gpt2Workload : public harness::Workload {
   [[nodiscard]] const harness::Labels& labels() const { return *labels_; }
   void follow_autograd() { label(true); }
 
-  [[nodiscard]] ablations::Workload description() const {
+  [[nodiscard]] results::Workload description() const {
     return workload_of(options_, tokens_.sha256, static_cast<int64_t>(tokens_.size()));
   }
 

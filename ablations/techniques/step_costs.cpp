@@ -1,13 +1,15 @@
 #include "ablations/techniques/step_costs.h"
 
-namespace model {
+namespace ablations {
+
+using namespace model;
 
 std::vector<Cost> step_costs(const Config& config, const Recipe& recipe, int64_t B, int64_t T, int64_t accumulation) {
   const StepTable table = step_table({config, recipe, B, T});
   std::vector<Cost> costs;
   const auto steps = static_cast<double>(accumulation);
   for (const bool forward : {true, false}) {
-    for (const Row& row : table.rows) {
+    for (const StepRow& row : table.rows) {
       const auto times = static_cast<double>(row.times);
       // Gradients of weights are written by each micro-step, in the pass that makes them, and read by all but the
       // first.
@@ -27,4 +29,4 @@ std::vector<Cost> step_costs(const Config& config, const Recipe& recipe, int64_t
   return costs;
 }
 
-}  // namespace model
+}  // namespace ablations

@@ -22,7 +22,7 @@
 #include <string>
 #include <vector>
 
-namespace model {
+namespace ablations {
 
 struct Cost {
   std::string phase;  // "forward", "backward", "clip", "update"
@@ -34,6 +34,7 @@ struct Cost {
 };
 
 // The costs of one step: `accumulation` micro-steps of B sequences of T tokens.
-std::vector<Cost> step_costs(const Config& config, const Recipe& recipe, int64_t B, int64_t T, int64_t accumulation);
+std::vector<Cost> step_costs(const model::Config& config, const model::Recipe& recipe, int64_t B, int64_t T,
+                             int64_t accumulation);
 
-}  // namespace model
+}  // namespace ablations

@@ -33,7 +33,7 @@
 #include <utility>
 #include <vector>
 
-namespace ablations {
+namespace cli {
 
 namespace fs = std::filesystem;
 using files::printable;
@@ -248,4 +248,4 @@ int ablate(const AblateFlags& flags) {
   return is_to_loss(flags) ? to_loss(to_loss_flags(flags)) : measure_ladder(flags);
 }
 
-}  // namespace ablations
+}  // namespace cli

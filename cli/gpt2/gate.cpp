@@ -38,7 +38,7 @@
 #include <utility>
 #include <variant>
 
-namespace ablations {
+namespace cli {
 
 namespace fs = std::filesystem;
 using files::Json;
@@ -389,4 +389,4 @@ int gate(const GateFlags& flags) {
   return show(result, out, flags.json);
 }
 
-}  // namespace ablations
+}  // namespace cli

@@ -30,7 +30,7 @@
 #include <utility>
 #include <vector>
 
-namespace ablations {
+namespace cli {
 
 namespace fs = std::filesystem;
 using files::printable;
@@ -165,4 +165,4 @@ int lr_sweep(const TrainingFlags& flags, const std::string& range) {
   return stopped ? 130 : sweep.best ? 0 : 1;
 }
 
-}  // namespace ablations
+}  // namespace cli

@@ -32,7 +32,7 @@
 #include <optional>
 #include <stdexcept>
 
-namespace ablations {
+namespace cli {
 
 namespace fs = std::filesystem;
 using files::Json;
@@ -90,7 +90,7 @@ int trace(const ProfileFlags& flags) {
   TracedRun traced = trace_run(options, title);
   if (limits) {
     const model::Config config = model::with_positions(model::preset(options.model), options.positions);
-    const auto costs = model::step_costs(config, options.recipe, options.B, options.T, options.accumulation);
+    const auto costs = step_costs(config, options.recipe, options.B, options.T, options.accumulation);
     const MeasuredMs measured = measured_by_part(traced.document.summary);
     Roofline& result = traced.document.roofline.emplace(roofline(costs, *limits, measured));
     if (const std::string why = refutation_of(result); !why.empty()) {
@@ -223,4 +223,4 @@ int profile(const ProfileFlags& flags) {
   throw std::invalid_argument("profile: needs one of --trace, --diff, --counters and --list-metrics");
 }
 
-}  // namespace ablations
+}  // namespace cli

@@ -7,7 +7,7 @@
 
 #include <string>
 
-namespace ablations {
+namespace cli {
 
 struct Prospect {
   Plan plan;
@@ -27,4 +27,4 @@ std::string summary_of(const Prospect& prospect);
 // A line for each rung, and that summary.
 std::string rungs_text(const Prospect& prospect);
 
-}  // namespace ablations
+}  // namespace cli

@@ -19,7 +19,7 @@
 #include <stdexcept>
 #include <utility>
 
-namespace ablations {
+namespace cli {
 
 using files::Json;
 
@@ -100,4 +100,4 @@ int sample(const SampleFlags& flags) {
   return harness::interrupted() ? 130 : 0;
 }
 
-}  // namespace ablations
+}  // namespace cli

@@ -18,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-namespace ablations {
+namespace cli {
 
 OwnOperations own_operations_here(const RunOptions& step, bool wait) {
   constexpr int64_t most_tokens = 1024;
@@ -76,4 +76,4 @@ void tell_times(const RunOptions& options, const std::string& without) {
   }
 }
 
-}  // namespace ablations
+}  // namespace cli

@@ -41,7 +41,7 @@
 #include <utility>
 #include <vector>
 
-namespace ablations {
+namespace cli {
 
 namespace fs = std::filesystem;
 using files::printable;
@@ -309,4 +309,4 @@ int to_loss(const ToLossFlags& flags) {
   return all_ended_well(study) ? 0 : 1;
 }
 
-}  // namespace ablations
+}  // namespace cli

@@ -38,7 +38,7 @@
 #include <utility>
 #include <vector>
 
-namespace ablations {
+namespace cli {
 
 namespace fs = std::filesystem;
 using files::Json;
@@ -390,4 +390,4 @@ int train(const TrainFlags& flags) {
   return status_of(end);
 }
 
-}  // namespace ablations
+}  // namespace cli

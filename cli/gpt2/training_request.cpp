@@ -30,7 +30,7 @@
 #include <stdexcept>
 #include <utility>
 
-namespace ablations {
+namespace cli {
 
 namespace fs = std::filesystem;
 
@@ -354,4 +354,4 @@ std::vector<Input> inputs_of(const TrainingFiles& files) {
           {"--weights", files.weights.value_or("")}};
 }
 
-}  // namespace ablations
+}  // namespace cli

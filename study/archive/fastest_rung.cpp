@@ -10,7 +10,7 @@
 #include <exception>
 #include <vector>
 
-namespace ablations {
+namespace study {
 
 namespace fs = std::filesystem;
 
@@ -74,4 +74,4 @@ FastestShown fastest_shown(const fs::path& folder, const std::string& model, con
   return found;
 }
 
-}  // namespace ablations
+}  // namespace study

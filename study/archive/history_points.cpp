@@ -14,7 +14,7 @@
 #include <stdexcept>
 #include <utility>
 
-namespace ablations {
+namespace study {
 
 namespace fs = std::filesystem;
 using files::Json;
@@ -51,7 +51,7 @@ bool are_of_one_study(const Study& study, const Study& other) {
 }
 
 // Why the rung's time is not known, or not for good; empty where it is.
-std::string fault_of(const Study& study, const StudyRung& rung) {
+std::string why_unused(const Study& study, const StudyRung& rung) {
   if (!rung.is_measured()) return name_of(rung.status) + (rung.reason.empty() ? "" : ": " + rung.reason);
   const auto missing = std::ranges::count_if(
       study.runs, [&](const StudyRun& run) { return run.rung == rung.index && run.status == RunStatus::missing; });
@@ -205,7 +205,7 @@ void add_points(const Study& study, const std::string& file, std::vector<History
                        .recipe_hash = "",
                        .git_commit = study.environment.git_commit,
                        .git_dirty = study.environment.git_dirty,
-                       .fault = fault_of(study, rung),
+                       .fault = why_unused(study, rung),
                        .ms_per_step = ms,
                        .disturbed = rung.flags.has_value()};
     try {
@@ -313,4 +313,4 @@ History history_of(const fs::path& folder, double min_effect) {
   return history;
 }
 
-}  // namespace ablations
+}  // namespace study

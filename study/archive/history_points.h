@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace study {
 
 // Appends the points of `study`, found in `file`, and a line for each measured rung that cannot be used. Throws
 // std::invalid_argument where the study says no time.
@@ -27,4 +27,4 @@ std::vector<Series> series_of(std::vector<HistoryPoint> points);
 // or no study with a measured rung.
 History history_of(const std::filesystem::path& folder, double min_effect = harness::usual_min_effect);
 
-}  // namespace ablations
+}  // namespace study

@@ -22,7 +22,7 @@
 #include <stdexcept>
 #include <utility>
 
-namespace ablations {
+namespace study {
 
 namespace fs = std::filesystem;
 using files::Json;
@@ -246,4 +246,4 @@ Verification verify_study(const fs::path& folder) {
   return verification;
 }
 
-}  // namespace ablations
+}  // namespace study

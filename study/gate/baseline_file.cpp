@@ -14,7 +14,7 @@
 #include <cmath>
 #include <stdexcept>
 
-namespace ablations {
+namespace study {
 
 namespace fs = std::filesystem;
 
@@ -160,4 +160,4 @@ const Floor& floor_at(const Noise& noise, int64_t pairs) {
   return *floor;
 }
 
-}  // namespace ablations
+}  // namespace study

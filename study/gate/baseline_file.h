@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace study {
 
 // DEVICE/HASH.json of a record under `folder`.
 std::filesystem::path baseline_file(const std::filesystem::path& folder, const Record& record);
@@ -56,4 +56,4 @@ Noise noise_of(std::span<const double> differences, const Record& record, const 
 // smaller number of pairs'.
 const Floor& floor_at(const Noise& noise, int64_t pairs);
 
-}  // namespace ablations
+}  // namespace study

@@ -16,7 +16,7 @@
 #include <set>
 #include <stdexcept>
 
-namespace ablations {
+namespace study {
 
 namespace {
 
@@ -233,4 +233,4 @@ Comparison compare_sides(const Side& base, const Side& head, const CompareOption
   return comparison;
 }
 
-}  // namespace ablations
+}  // namespace study

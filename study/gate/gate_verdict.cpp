@@ -17,7 +17,7 @@
 #include <optional>
 #include <utility>
 
-namespace ablations {
+namespace study {
 
 namespace fs = std::filesystem;
 
@@ -360,4 +360,4 @@ Judgement gate_verdict(const Plan& plan, const fs::path& folder, int64_t pairs, 
   return {.result = std::move(result), .files = std::move(files)};
 }
 
-}  // namespace ablations
+}  // namespace study

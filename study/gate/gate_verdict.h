@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-namespace ablations {
+namespace study {
 
 // A file that later gates judge by.
 struct KeptFile {
@@ -28,4 +28,4 @@ std::filesystem::path folder_of_baselines(const Plan& plan, const std::filesyste
 // differ without --force.
 Judgement gate_verdict(const Plan& plan, const std::filesystem::path& folder, int64_t pairs, bool topped_up);
 
-}  // namespace ablations
+}  // namespace study

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace study {
 
 // All good records of one recipe at one size, in the order in which they were made.
 struct Sample {
@@ -35,4 +35,4 @@ Side read_side(const std::filesystem::path& path);
 // recipe_hash of a record's recipe at its size (ablations/run/run_setting.h).
 std::string recipe_hash_of(const Record& record);
 
-}  // namespace ablations
+}  // namespace study

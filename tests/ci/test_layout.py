@@ -97,6 +97,28 @@ def test_no_two_headers_share_a_name(tmp_path) -> None:
     assert shared_names(tmp_path) == {"gate.h": ["plots/gate.h", "results/gate.h"]}
 
 
+def wrong_namespaces(root: pathlib.Path) -> list[str]:
+    """Sources that open no namespace of their room's. A technique's operations are the model's, and its kernels nobody's."""
+    wrong = []
+    for room in sorted({room.split("/")[0] for room in BELOW}):
+        for file in (root / room).rglob("*"):
+            if file.suffix not in (".h", ".cpp", ".cu") or file.name.endswith("_test.cpp") or file.is_relative_to(root / "model/gloo"):
+                continue
+            also = ["model", "kernels"] if file.is_relative_to(root / "ablations/techniques") else []
+            opened = re.findall(r"^namespace (\w+)", file.read_text(), re.M)
+            if opened and not {*opened} & {room, *also}:
+                wrong.append(str(file.relative_to(root)))
+    return wrong
+
+
+def test_namespaces_are_called_as_rooms(tmp_path) -> None:
+    assert wrong_namespaces(ROOT) == []
+    for folder, namespace in (("study/gate", "plots"), ("ablations/techniques", "model"), ("ablations/run", "model")):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "a.cpp").write_text(f"namespace {namespace} {{\n")
+    assert wrong_namespaces(tmp_path) == ["ablations/run/a.cpp", "study/gate/a.cpp"]
+
+
 @pytest.mark.parametrize(("room", "header"), [
     ("model", "harness/clock/clock.h"),
     ("harness/stats", "harness/clock/clock.h"),

@@ -29,8 +29,8 @@ TEST(Monitor, SeesTheGpuAtWork) {
   }
   const harness::GpuWatch watch = monitor.end();
   if (!watch.unavailable.empty()) GTEST_SKIP() << watch.unavailable;
-  const ablations::MonitorSummary seen = ablations::summary_of(watch, 1000);
-  SCOPED_TRACE(ablations::json_of(seen).dump());
+  const results::MonitorSummary seen = results::summary_of(watch, 1000);
+  SCOPED_TRACE(results::json_of(seen).dump());
   EXPECT_GE(seen.samples, 3);
   if (seen.sm_clock_mhz) {
     EXPECT_GT(seen.sm_clock_mhz->median, 200);

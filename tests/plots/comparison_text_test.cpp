@@ -9,7 +9,7 @@
 
 namespace comparison_text_test {
 
-using namespace ablations;
+using namespace plots;
 using harness::Verdict;
 
 ComparedRecipe entry(const std::string& label, Verdict verdict) {

@@ -9,7 +9,7 @@
 
 namespace gate_text_test {
 
-using namespace ablations;
+using namespace plots;
 using harness::Verdict;
 
 ComparedRecipe entry(const std::string& label, double ratio, Verdict verdict) {

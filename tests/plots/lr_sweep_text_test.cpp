@@ -13,7 +13,7 @@
 
 namespace lr_sweep_text_test {
 
-using namespace ablations;
+using namespace plots;
 
 LearningRateSweep told(LearningRateSweep sweep = planted::sweep()) {
   return with_said(with_verdicts(std::move(sweep)));

@@ -16,7 +16,7 @@
 
 namespace remarks_test {
 
-using namespace ablations;
+using namespace plots;
 using files::Json;
 using made_up::lose_number;
 using made_up::ratio;

@@ -17,7 +17,7 @@
 namespace report_document_test {
 
 namespace fs = std::filesystem;
-using namespace ablations;
+using namespace plots;
 using files::Json;
 
 // All of the offset, or as little of it as a text that is hard to tell leaves, with 1 % for what rows are drawn.
@@ -59,7 +59,7 @@ class Report : public planted::PlantedStudy {
   }
 };
 
-ablations::Report typed(const Json& report) { return value_from<ablations::Report>(report, "r"); }
+results::Report typed(const Json& report) { return value_from<results::Report>(report, "r"); }
 
 TEST_F(Report, TellsOfEachOptimizationOfTheStudy) {
   const Json told = report()["studies"][0]["techniques"];
@@ -213,7 +213,7 @@ TEST_F(Report, OfTwoComparesNoRungThatHasNoNumber) {
 TEST_F(Report, IsReadAgainAsItIs) {
   const Json document = report();
   files::write_json(folder_ / "report.json", document);
-  EXPECT_EQ(json_of(read_document<ablations::Report>(folder_ / "report.json")), document);
+  EXPECT_EQ(json_of(read_document<results::Report>(folder_ / "report.json")), document);
   Json bad = document;
   bad["studies"][0]["losses"][0]["guarded_by"] = 7;
   EXPECT_NE(refusal([&] { (void)typed(bad); }).find("[studies][0][losses]: \"guarded_by\" is 7"), std::string::npos);

@@ -14,7 +14,7 @@
 
 namespace study_table_test {
 
-using namespace ablations;
+using namespace plots;
 
 Ratio ratio(double ratio, std::optional<double> lo, std::optional<double> hi) { return {{lo, hi}, ratio, 1}; }
 

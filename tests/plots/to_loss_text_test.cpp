@@ -13,7 +13,7 @@
 
 namespace to_loss_text_test {
 
-using namespace ablations;
+using namespace plots;
 
 TimeToLoss told_study(TimeToLoss study = planted::to_loss()) { return with_said(with_verdicts(std::move(study))); }
 

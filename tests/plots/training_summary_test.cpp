@@ -9,7 +9,7 @@
 
 namespace training_summary_test {
 
-using namespace ablations;
+using namespace plots;
 
 Training training(int64_t steps) {
   Training training{.created = "2026-11-26T10:00:00Z", .recipe_from = "--recipe", .parameters = 1000};

@@ -16,7 +16,7 @@
 namespace gate_test {
 
 namespace fs = std::filesystem;
-using namespace ablations;
+using namespace plots;
 using files::Json;
 
 const fs::path evidence = files::resource_root() / "results" / "evidence";

@@ -8,7 +8,7 @@
 
 namespace monitor_test {
 
-using namespace ablations;
+using namespace results;
 using files::Json;
 
 harness::GpuSample sample(std::optional<double> sm_clock, double reasons) {

@@ -13,7 +13,7 @@
 namespace plan_test {
 
 namespace fs = std::filesystem;
-using namespace ablations;
+using namespace results;
 using files::Json;
 
 // A recipe's fields that a plan does not say, as in plans from before there were these fields, have their plain value.

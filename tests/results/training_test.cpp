@@ -7,7 +7,7 @@
 
 namespace training_test {
 
-using namespace ablations;
+using namespace results;
 using files::Json;
 
 Training training() {

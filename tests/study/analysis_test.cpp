@@ -19,7 +19,7 @@
 namespace analysis_test {
 
 namespace fs = std::filesystem;
-using namespace ablations;
+using namespace study;
 using files::Json;
 
 class Analysis : public planted::PlantedStudy {};

@@ -10,7 +10,7 @@ using files::Json;
 
 // At 1e12 FLOP/s and 1e11 bytes/s: 1e9 FLOPs take 1 ms, 1e8 bytes take 1 ms.
 const Limits limits{1e12, 1e11, "made up"};
-const std::vector<model::Cost> costs{
+const std::vector<Cost> costs{
     {"forward", "linear", "c_attn", 12, 4e9, 1e8},   // 4 ms by compute
     {"forward", "linear", "c_fc", 12, 1e9, 3e8},     // 3 ms by memory
     {"forward", "gelu", "gelu", 12, 0, 2e8},         // 2 ms by memory

@@ -9,6 +9,7 @@
 
 namespace step_costs_test {
 
+using namespace ablations;
 using namespace model;
 
 Recipe recipe(Autocast autocast = Autocast::off, int64_t rows = 50257) {

@@ -11,7 +11,7 @@
 
 namespace history_points_test {
 
-using namespace ablations;
+using namespace study;
 using files::Json;
 
 StudyRung rung(const char* label, double ms, const Json& recipe) {

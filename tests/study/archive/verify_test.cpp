@@ -23,7 +23,7 @@
 namespace verify_test {
 
 namespace fs = std::filesystem;
-using namespace ablations;
+using namespace study;
 using files::Json;
 
 class Verify : public testing::Test {
