@@ -1,5 +1,5 @@
 // `ladder ablate`: its flags and its help. What it does is in cli/gpt2/ablate.cpp.
-#include "ablations/plan/ladder.h"
+#include "ablations/plan/ladder_file.h"
 #include "cli/command.h"
 #include "cli/commands.h"
 
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace cli {
 
 bool is_to_loss(const AblateFlags& flags) {
   return flags.to_loss.loss > 0 || (flags.resume && holds_to_loss(flags.out));
@@ -149,4 +149,4 @@ void add_ablate(CommandLine& line) {
   command.callback([&command, &flags] { check_flags(command, flags); });
 }
 
-}  // namespace ablations
+}  // namespace cli

@@ -12,7 +12,7 @@
 #include <optional>
 #include <utility>
 
-namespace ablations {
+namespace cli {
 namespace {
 
 // None if the text is not a number as a whole. CLI11's own conversion reads "010" as 8 and "true" as 1. Its Range takes
@@ -169,4 +169,4 @@ std::vector<std::string> rung_names() {
   return names;
 }
 
-}  // namespace ablations
+}  // namespace cli

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace cli {
 
 struct Example {
   std::string line;   // "ladder ablate --ladder tiny"
@@ -126,4 +126,4 @@ CLI::Option* add_choice(Command& command, const std::string& names, std::string&
 // "start", and every optimization.
 std::vector<std::string> rung_names();
 
-}  // namespace ablations
+}  // namespace cli

@@ -1,10 +1,10 @@
-#include "ablations/plan/ladder.h"
+#include "ablations/plan/ladder_file.h"
 #include "cli/command.h"
 #include "cli/help.h"
 #include "files/files.h"
 #include "files/nearest.h"
 #include "files/printable.h"
-#include "harness/machine/environment.h"
+#include "harness/machine/machine.h"
 #include "model/config.h"
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@
 #include <string_view>
 #include <system_error>
 
-namespace ablations {
+namespace cli {
 namespace {
 
 std::vector<std::string> flags_of(const Command& command) {
@@ -102,7 +102,7 @@ std::string fault_of(const CommandLine& line, const Command* command, const std:
       const auto& names = option->get_lnames();  // the first: others are the same flag
       return fmt::format(
           "{} needs {}", command->words.name,
-          names.empty() ? name_of(*option) : fmt::format("--{} {}", names.front(), option->get_type_name()));
+          names.empty() ? option_name(*option) : fmt::format("--{} {}", names.front(), option->get_type_name()));
     }
     const std::string flag = option->get_name();
     const int most = option->get_items_expected_max();
@@ -193,4 +193,4 @@ int run_command_line(int argc, char** argv, const std::function<void()>& prepare
   return command.run();
 }
 
-}  // namespace ablations
+}  // namespace cli

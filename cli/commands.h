@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace cli {
 
 struct DoctorFlags {
   bool json = false, peaks = false;
@@ -105,4 +105,4 @@ int to_loss(const ToLossFlags& flags);
 // Returns the exit status: 1 if all diverged, 130 if interrupted.
 int lr_sweep(const TrainingFlags& flags, const std::string& range);
 
-}  // namespace ablations
+}  // namespace cli

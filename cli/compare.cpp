@@ -3,12 +3,12 @@
 
 #include "cli/command.h"
 #include "harness/stats/verdict.h"
-#include "plots/comparison.h"
+#include "plots/comparison_text.h"
 #include "plots/sentences.h"
 
 #include <fmt/format.h>
 
-namespace ablations {
+namespace cli {
 
 namespace {
 
@@ -58,4 +58,4 @@ void add_compare(CommandLine& line) {
   command.exclude("--json", {"--markdown"});
 }
 
-}  // namespace ablations
+}  // namespace cli

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <string_view>
 
-namespace ablations {
+namespace cli {
 namespace {
 
 constexpr const char* script_begin = R"(# Completes `ladder` in bash: source <(ladder completion bash)
@@ -140,4 +140,4 @@ void add_completion(CommandLine& line) {
   };
 }
 
-}  // namespace ablations
+}  // namespace cli

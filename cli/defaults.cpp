@@ -1,7 +1,7 @@
 #include "cli/defaults.h"
 
 #include "files/resources.h"
-#include "harness/machine/environment.h"
+#include "harness/machine/machine.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 #include <sstream>
 #include <stdexcept>
 
-namespace ablations {
+namespace cli {
 
 namespace fs = std::filesystem;
 
@@ -49,4 +49,4 @@ int64_t threads_for(int64_t given) {
 fs::path default_text() { return files::cache_folder() / "data" / "shakespeare.txt"; }
 fs::path bundled_tokens() { return files::resource_root() / "data" / "shakespeare.bin"; }
 
-}  // namespace ablations
+}  // namespace cli

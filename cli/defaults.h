@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace cli {
 
 // Below the current folder: where `ladder ablate` puts its studies.
 std::filesystem::path default_studies();
@@ -23,4 +23,4 @@ std::filesystem::path default_text();
 // The tokens of that text, which a bundle includes; the default if the text is missing.
 std::filesystem::path bundled_tokens();
 
-}  // namespace ablations
+}  // namespace cli

@@ -1,5 +1,5 @@
 // `ladder doctor`: its flags and its help. What it does is in cli/gpt2/doctor.cpp.
-#include "ablations/plan/ladder.h"
+#include "ablations/plan/ladder_file.h"
 #include "cli/command.h"
 #include "cli/commands.h"
 
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace cli {
 
 void add_doctor(CommandLine& line) {
   Command& command = line.add(
@@ -50,4 +50,4 @@ void add_doctor(CommandLine& line) {
   for (const std::string& flag : size_flags) command.get_option(flag)->needs(plan);
 }
 
-}  // namespace ablations
+}  // namespace cli

@@ -7,11 +7,11 @@
 #include "files/resources.h"
 #include "harness/process/process.h"
 #include "plots/export.h"
-#include "plots/gate.h"
+#include "plots/gate_text.h"
 #include "plots/printable_texts.h"
 #include "plots/remarks.h"
-#include "plots/report.h"
-#include "plots/table.h"
+#include "plots/report_document.h"
+#include "plots/study_table.h"
 #include "text/style.h"
 
 #include <fmt/format.h>
@@ -21,7 +21,7 @@
 #include <exception>
 #include <utility>
 
-namespace ablations {
+namespace cli {
 
 namespace fs = std::filesystem;
 using files::printable;
@@ -153,4 +153,4 @@ Drawn try_draw_report(const StudyFiles& study, const fs::path& out) {
 
 bool holds_to_loss(const std::string& folder) { return fs::exists(fs::path(folder) / to_loss_file); }
 
-}  // namespace ablations
+}  // namespace cli

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-namespace ablations {
+namespace cli {
 
 // The result of drawing. Callers draw before they print. A reader may close the pipe early, and the study must still
 // have its pictures.
@@ -69,4 +69,4 @@ Drawn try_draw(const char* failure, const std::function<Drawn()>& drawing);
 // The same for the report of one study.
 Drawn try_draw_report(const StudyFiles& study, const std::filesystem::path& out);
 
-}  // namespace ablations
+}  // namespace cli

@@ -17,7 +17,7 @@
 #include <string_view>
 #include <system_error>
 
-namespace ablations {
+namespace cli {
 namespace {
 
 // Opens 0, 1 and 2 where the caller has closed them. Otherwise the next file that is opened would get that number, and
@@ -68,4 +68,4 @@ int exit_status(const std::function<int()>& program) {
   }
 }
 
-}  // namespace ablations
+}  // namespace cli

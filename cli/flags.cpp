@@ -1,5 +1,5 @@
 
-#include "ablations/plan/ladder.h"
+#include "ablations/plan/ladder_file.h"
 #include "cli/command.h"
 #include "model/config.h"
 #include "model/execution.h"
@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-namespace ablations {
+namespace cli {
 
 void add_size_flags(Command& command, WorkloadFlags& flags, const std::string& default_model,
                     const std::string& default_size) {
@@ -145,4 +145,4 @@ void check_resume(const Command& command, const std::vector<std::string>& allowe
   }
 }
 
-}  // namespace ablations
+}  // namespace cli

@@ -12,7 +12,7 @@ namespace CLI {
 class Option;
 }
 
-namespace ablations {
+namespace cli {
 
 struct Command;
 
@@ -127,4 +127,4 @@ struct ToLossFlags {
 // or with a flag that is not `allowed`.
 void check_resume(const Command& command, const std::vector<std::string>& allowed, const std::string& what);
 
-}  // namespace ablations
+}  // namespace cli

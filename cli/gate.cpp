@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace cli {
 
 void add_gate(CommandLine& line) {
   Command& command = line.add(
@@ -66,4 +66,4 @@ void add_gate(CommandLine& line) {
   });
 }
 
-}  // namespace ablations
+}  // namespace cli

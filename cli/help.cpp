@@ -16,7 +16,7 @@
 #include <ranges>
 #include <stdexcept>
 
-namespace ablations {
+namespace cli {
 namespace {
 
 constexpr size_t text_column = 24;  // where the words beside a flag begin
@@ -34,7 +34,7 @@ struct Section {
   std::vector<Item> items;
 };
 
-Item item_of(const CLI::Option& option) { return {name_of(option), option.get_description()}; }
+Item item_of(const CLI::Option& option) { return {option_name(option), option.get_description()}; }
 
 // The flags by headings. Flags that every command has come last; hidden ones are left out.
 std::vector<Section> sections_of(const Command& command) {
@@ -70,9 +70,9 @@ std::string usage(const Command& command) {
   bool has_flags = false;
   for (const CLI::Option* option : command.get_options()) {
     if (option->get_positional()) {
-      arguments += option->get_required() ? " " + name_of(*option) : " [" + name_of(*option) + "]";
+      arguments += option->get_required() ? " " + option_name(*option) : " [" + option_name(*option) + "]";
     } else if (option->get_required()) {
-      text += " " + name_of(*option);
+      text += " " + option_name(*option);
     }
     has_flags = has_flags || (!option->get_positional() && !option->get_required());
   }
@@ -149,7 +149,7 @@ std::vector<std::string> names_of(const CLI::Option& option) {
   return names;
 }
 
-std::string name_of(const CLI::Option& option) {
+std::string option_name(const CLI::Option& option) {
   if (option.get_positional()) {
     std::string name = option.get_name(true);
     std::ranges::transform(name, name.begin(), [](char c) { return c >= 'a' && c <= 'z' ? char(c - 32) : c; });
@@ -261,4 +261,4 @@ void add_help(CommandLine& line) {
   command.run = [&line, flags] { return help(line, *flags); };
 }
 
-}  // namespace ablations
+}  // namespace cli

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace cli {
 
 // The help of a command; for line.app the program's. At most 80 columns wide, and 40 lines long unless `all`.
 std::string help_text(const CommandLine& line, const Command& command, const Look& look, bool all);
@@ -19,6 +19,6 @@ std::string help_markdown(const CommandLine& line);
 // {"-B", "--batch"}; empty for a positional one.
 std::vector<std::string> names_of(const CLI::Option& option);
 // "-B, --batch N"; a positional one in capitals, "SHARDS..." where it may be several.
-std::string name_of(const CLI::Option& option);
+std::string option_name(const CLI::Option& option);
 
-}  // namespace ablations
+}  // namespace cli

@@ -1,6 +1,4 @@
 // `ladder history`: the times of all studies in a folder, and what changed.
-#include "study/archive/history.h"
-
 #include "cli/command.h"
 #include "cli/draw.h"
 #include "cli/place.h"
@@ -9,6 +7,7 @@
 #include "harness/stats/verdict.h"
 #include "plots/history_table.h"
 #include "plots/printable_texts.h"
+#include "study/archive/history_points.h"
 
 #include <fmt/format.h>
 
@@ -16,7 +15,7 @@
 #include <string>
 #include <system_error>
 
-namespace ablations {
+namespace cli {
 
 namespace fs = std::filesystem;
 using files::printable;
@@ -90,4 +89,4 @@ void add_history(CommandLine& line) {
   command.exclude("--json", {"--out"});
 }
 
-}  // namespace ablations
+}  // namespace cli

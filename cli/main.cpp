@@ -2,7 +2,7 @@
 // becomes `ladder-gpt2`, the program beside it.
 #include "cli/command.h"
 #include "cli/commands.h"
-#include "harness/machine/environment.h"
+#include "harness/machine/machine.h"
 #include "harness/process/unfit.h"
 #include "harness/process/working_directory.h"
 
@@ -14,7 +14,7 @@
 #include <string>
 #include <system_error>
 
-namespace ablations {
+namespace cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -47,9 +47,9 @@ int gate(const GateFlags&) { return become_trainer(); }
 int train(const TrainFlags&) { return become_trainer(); }
 int sample(const SampleFlags&) { return become_trainer(); }
 
-}  // namespace ablations
+}  // namespace cli
 
 int main(int argc, char** argv) {
-  ablations::arguments = argv;
-  return ablations::exit_status([&] { return ablations::run_command_line(argc, argv); });
+  cli::arguments = argv;
+  return cli::exit_status([&] { return cli::run_command_line(argc, argv); });
 }

@@ -1,6 +1,6 @@
 // `ladder measure`: any training program's steps, compared in pairs of fresh processes.
 #include "ablations/plan/commands.h"
-#include "ablations/plan/plan.h"
+#include "ablations/plan/make_plan.h"
 #include "ablations/run/command_run.h"
 #include "ablations/run/study_folder.h"
 #include "cli/command.h"
@@ -8,7 +8,7 @@
 #include "cli/place.h"
 #include "files/files.h"
 #include "files/printable.h"
-#include "harness/machine/environment.h"
+#include "harness/machine/machine.h"
 #include "harness/machine/nvml.h"
 #include "harness/process/locks.h"
 #include "harness/process/process.h"
@@ -32,7 +32,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace cli {
 
 namespace fs = std::filesystem;
 using files::printable;
@@ -291,4 +291,4 @@ void add_measure(CommandLine& line) {
   });
 }
 
-}  // namespace ablations
+}  // namespace cli

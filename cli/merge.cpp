@@ -14,7 +14,7 @@
 #include <filesystem>
 #include <set>
 
-namespace ablations {
+namespace cli {
 
 namespace fs = std::filesystem;
 using files::printable;
@@ -77,4 +77,4 @@ void add_merge(CommandLine& line) {
   add_output(command, "--out", flags.out, "folder of the study; may already hold a part", "FOLDER")->required();
 }
 
-}  // namespace ablations
+}  // namespace cli

@@ -11,7 +11,7 @@
 #include <stdexcept>
 #include <system_error>
 
-namespace ablations {
+namespace cli {
 
 namespace fs = std::filesystem;
 
@@ -93,4 +93,4 @@ void check_draws_over_own(const fs::path& out, const std::string& mark, std::str
   }
 }
 
-}  // namespace ablations
+}  // namespace cli

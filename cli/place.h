@@ -2,7 +2,7 @@
 // before the work whose result goes there. Each throws std::invalid_argument that names the flag or the file.
 #pragma once
 
-#include "ablations/plan/plan.h"
+#include "ablations/plan/make_plan.h"
 #include "cli/flags.h"
 
 #include <filesystem>
@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace ablations {
+namespace cli {
 
 // A file that a command reads, and the flag that names it.
 struct Input {
@@ -40,4 +40,4 @@ void check_draws_over_own(const std::filesystem::path& out, const std::string& m
 // Whether a file is a document of that kind.
 bool is_of_kind(const std::filesystem::path& file, std::string_view kind);
 
-}  // namespace ablations
+}  // namespace cli

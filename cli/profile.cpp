@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace cli {
 namespace {
 
 const Words profile_words{
@@ -91,4 +91,4 @@ void add_profile(CommandLine& line) {
   });
 }
 
-}  // namespace ablations
+}  // namespace cli

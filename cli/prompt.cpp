@@ -10,7 +10,7 @@
 #include <iterator>
 #include <stdexcept>
 
-namespace ablations {
+namespace cli {
 
 model::Tokenizer vocabulary_for_text(const std::filesystem::path& file) {
   const std::filesystem::path usual = files::default_vocabulary();
@@ -50,4 +50,4 @@ std::vector<uint16_t> encoded_prompt(const char* flag, const std::string& prompt
   return tokens;
 }
 
-}  // namespace ablations
+}  // namespace cli

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace cli {
 
 // The vocabulary in `file`; empty: the one of `make data`. Throws std::invalid_argument where it is missing.
 model::Tokenizer vocabulary_for_text(const std::filesystem::path& file);
@@ -26,4 +26,4 @@ void say_note(const std::string& note);
 std::vector<uint16_t> encoded_prompt(const char* flag, const std::string& prompt, const model::Tokenizer& tokenizer,
                                      int64_t positions, model::Marks marks);
 
-}  // namespace ablations
+}  // namespace cli

@@ -1,7 +1,5 @@
 // `ladder report`: draws a study, two studies, a gate, a training, a sweep of learning rates, or a study of time to
 // loss.
-#include "plots/report.h"
-
 #include "ablations/run/study_folder.h"
 #include "ablations/training/quality.h"
 #include "ablations/training/rate_verdict.h"
@@ -12,13 +10,14 @@
 #include "cli/place.h"
 #include "files/files.h"
 #include "files/printable.h"
-#include "plots/comparison.h"
-#include "plots/lr_sweep.h"
+#include "plots/comparison_text.h"
+#include "plots/lr_sweep_text.h"
 #include "plots/printable_texts.h"
 #include "plots/remarks.h"
+#include "plots/report_document.h"
 #include "plots/sentences.h"
-#include "plots/to_loss.h"
-#include "plots/training_report.h"
+#include "plots/to_loss_text.h"
+#include "plots/training_summary.h"
 #include "study/archive/seal.h"
 #include "study/archive/study_files.h"
 #include "study/archive/study_place.h"
@@ -31,7 +30,7 @@
 #include <stdexcept>
 #include <system_error>
 
-namespace ablations {
+namespace cli {
 
 namespace fs = std::filesystem;
 using files::printable;
@@ -326,4 +325,4 @@ void add_report(CommandLine& line) {
              "FOLDER");
 }
 
-}  // namespace ablations
+}  // namespace cli

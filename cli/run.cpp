@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace cli {
 
 void add_run(CommandLine& line) {
   Command& command = line.add(
@@ -61,4 +61,4 @@ void add_run(CommandLine& line) {
   }
 }
 
-}  // namespace ablations
+}  // namespace cli

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace cli {
 
 void add_sample(CommandLine& line) {
   Command& command = line.add(
@@ -62,4 +62,4 @@ void add_sample(CommandLine& line) {
   command.add_flag("--json", flags.json, "print texts and tokens as JSON, at the end");
 }
 
-}  // namespace ablations
+}  // namespace cli

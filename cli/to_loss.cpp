@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace ablations {
+namespace cli {
 
 void add_to_loss_flags(Command& command, ToLossFlags& flags) {
   command.heading("Time to a loss");
@@ -23,4 +23,4 @@ void add_to_loss_flags(Command& command, ToLossFlags& flags) {
   for (const std::string& flag : training_flags) command.get_option(flag)->needs(to_loss);
 }
 
-}  // namespace ablations
+}  // namespace cli

@@ -15,7 +15,7 @@
 #include <filesystem>
 #include <string>
 
-namespace ablations {
+namespace cli {
 namespace {
 
 struct TokenizeFlags {
@@ -64,4 +64,4 @@ void add_tokenize(CommandLine& line) {
   add_text(command, "--out", flags.out, "token file (llm.c's format); -: standard output", "FILE")->required();
 }
 
-}  // namespace ablations
+}  // namespace cli

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace cli {
 namespace {
 
 const Words train_words{
@@ -107,4 +107,4 @@ void add_train(CommandLine& line) {
   });
 }
 
-}  // namespace ablations
+}  // namespace cli

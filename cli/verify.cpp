@@ -10,7 +10,7 @@
 
 #include <cstdio>
 
-namespace ablations {
+namespace cli {
 
 using files::Json;
 using files::printable;
@@ -82,4 +82,4 @@ void add_verify(CommandLine& line) {
   command.add_flag("--json", flags.json, "print the findings as JSON");
 }
 
-}  // namespace ablations
+}  // namespace cli

@@ -34,8 +34,9 @@ struct InputWork {
 
 class Inputs {
  public:
-  // `tokens` must outlive it. `steps`: how many batches there will be. On a GPU each has a buffer, but there are at
-  // most 64. They take at most 256 MiB, unless four need more. `first_step`: how many steps' batches are passed over.
+  // `tokens` must outlive it. `steps`: how many batches there will be. On a GPU there are as many host buffers and
+  // one more, with prefetching two more. They are at most 64, and take at most 256 MiB unless four need more. A CPU has
+  // one, with prefetching two. `first_step`: how many steps' batches are passed over.
   // Throws as BatchLoader does.
   Inputs(const TokenStream& tokens, int64_t B, int64_t T, int64_t micro_steps, int64_t steps, uint64_t seed,
          at::Device device, Batches batches = Batches::gather, int64_t first_step = 0, const Share& share = {});

@@ -15,7 +15,7 @@
 #include <string_view>
 #include <utility>
 
-namespace ablations {
+namespace plots {
 
 using files::field_or_null;
 using files::Json;
@@ -209,4 +209,4 @@ std::vector<std::string> commands_of_rung(const Study& study, const StudyRung& r
   return commands;
 }
 
-}  // namespace ablations
+}  // namespace plots

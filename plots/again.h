@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace plots {
 
 // `ladder ablate` with every flag that makes it the same study.
 std::string command_again(const Study& study);
@@ -14,4 +14,4 @@ std::string command_again(const Study& study);
 // `ladder run` and `ladder profile` of a rung by itself. None where flags do not know the rung by a name.
 std::vector<std::string> commands_of_rung(const Study& study, const StudyRung& rung);
 
-}  // namespace ablations
+}  // namespace plots

@@ -1,6 +1,6 @@
 #include "plots/claims.h"
 
-#include "ablations/plan/ladder.h"
+#include "ablations/plan/ladder_file.h"
 #include "ablations/techniques/techniques.h"
 #include "files/printable.h"
 #include "text/figures.h"
@@ -16,7 +16,7 @@
 #include <map>
 #include <utility>
 
-namespace ablations {
+namespace plots {
 
 using files::Json;
 using model::Device;
@@ -231,4 +231,4 @@ weights. Peak: the most memory that a run had.
          sections;
 }
 
-}  // namespace ablations
+}  // namespace plots

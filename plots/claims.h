@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace plots {
 
 struct CheckedClaim {
   Standing standing;
@@ -21,4 +21,4 @@ CheckedClaim checked(const Claim& claim, const std::string& optimization, const 
 // docs/claims.md: every claim, and what the records show.
 std::string claims_page(const Evidence& evidence);
 
-}  // namespace ablations
+}  // namespace plots

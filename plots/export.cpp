@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace ablations {
+namespace plots {
 
 using files::Json;
 
@@ -67,7 +67,9 @@ Json or_null(const std::optional<T>& value) {
 }
 
 // A rung's label without the "+ " by which a ladder shows that it adds to others.
-std::string label_of(const StudyRung& rung) { return rung.label.starts_with("+ ") ? rung.label.substr(2) : rung.label; }
+std::string short_label(const StudyRung& rung) {
+  return rung.label.starts_with("+ ") ? rung.label.substr(2) : rung.label;
+}
 
 // The size of the rung's step; where the rung has none, of the study's.
 StepSize size_of(const Study& study, const StudyRung& rung) {
@@ -112,7 +114,7 @@ Row rung_row(const std::string& source, const Study& study, const StudyRung& run
           {"index", rung.index},
           {"optimization", or_null(rung.optimization)},
           {"title", rung.title},
-          {"label", label_of(rung)},
+          {"label", short_label(rung)},
           {"peer", or_null(rung.peer)},
           {"status", name_of(rung.status)},
           {"reason", rung.reason},
@@ -165,7 +167,7 @@ Row step_row(const std::string& source, const ReportedRun& run, const StudyRung&
   Row row{{"study", source},
           {"run", run.id},
           {"rung", run.rung},
-          {"label", label_of(rung)},
+          {"label", short_label(rung)},
           {"repeat", run.repeat},
           {"position", run.position},
           {"step", step + 1},
@@ -344,4 +346,4 @@ Json benchmark_json(const Report& report) {
   return {{"context", context}, {"benchmarks", benchmarks}};
 }
 
-}  // namespace ablations
+}  // namespace plots

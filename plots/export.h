@@ -8,7 +8,7 @@
 
 #include <string>
 
-namespace ablations {
+namespace plots {
 
 // One line for each rung of each study; empty where there is no number. Times in ms, rates in tokens/s, sizes in bytes.
 std::string rungs_csv(const Report& report);
@@ -21,4 +21,4 @@ std::string steps_csv(const Report& report);
 // compare.py it would be a time of 0. With two studies the names begin with the study's.
 files::Json benchmark_json(const Report& report);
 
-}  // namespace ablations
+}  // namespace plots

@@ -13,7 +13,7 @@
 #include <optional>
 #include <vector>
 
-namespace ablations {
+namespace plots {
 
 using files::shortened;
 
@@ -88,4 +88,4 @@ std::string history_table(const History& as_written, const Look& look) {
   return text;
 }
 
-}  // namespace ablations
+}  // namespace plots

@@ -6,8 +6,8 @@
 
 #include <string>
 
-namespace ablations {
+namespace plots {
 
 std::string history_table(const History& history, const Look& look = {});
 
-}  // namespace ablations
+}  // namespace plots

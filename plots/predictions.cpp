@@ -1,9 +1,9 @@
 #include "plots/predictions.h"
 
 #include "ablations/profile/rates.h"
-#include "ablations/profile/roofline.h"
-#include "ablations/run/setting.h"
-#include "ablations/techniques/costs.h"
+#include "ablations/profile/roofline_limits.h"
+#include "ablations/run/run_setting.h"
+#include "ablations/techniques/step_costs.h"
 #include "model/config.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 #include <stdexcept>
 #include <utility>
 
-namespace ablations {
+namespace plots {
 
 namespace {
 
@@ -65,8 +65,8 @@ std::optional<double> least_ms(const Study& study, const StudyRung& rung, const 
   const Workload& workload = study.workload;
   if (!limits || std::ranges::find(names, workload.model) == names.end()) return std::nullopt;
   const model::Config config = model::with_positions(model::preset(workload.model), workload.positions);
-  const Roofline least = roofline(model::step_costs(config, *recipe, workload.B, workload.T, workload.accumulation),
-                                  *limits, /*measured=*/{});
+  const Roofline least =
+      roofline(step_costs(config, *recipe, workload.B, workload.T, workload.accumulation), *limits, /*measured=*/{});
   double ms = 0;
   for (const RooflineRow& phase : least.phases) ms += phase.limit_ms;
   return ms;
@@ -94,4 +94,4 @@ std::vector<Prediction> predictions_of(const Study& study, const std::vector<Tra
   return predictions;
 }
 
-}  // namespace ablations
+}  // namespace plots

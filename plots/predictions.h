@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace plots {
 
 // One for each rung of a cumulative ladder whose records count its least work, in their order. A ratio compares the
-// times at the limits (ablations/profile/roofline.h). Traces with a roofline, made on the study's machine, know the
-// limits of products as their recipes make them (ablations/profile/rates.h). A rung with the least time of the rung
+// times at the limits (ablations/profile/roofline_limits.h). Traces with a roofline, made on the study's machine, know
+// the limits of products as their recipes make them (ablations/profile/rates.h). A rung with the least time of the rung
 // above has no ratio.
 std::vector<Prediction> predictions_of(const Study& study, const std::vector<TraceDocument>& traces);
 
-}  // namespace ablations
+}  // namespace plots

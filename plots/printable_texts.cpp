@@ -1,6 +1,6 @@
 #include "plots/printable_texts.h"
 
-namespace ablations {
+namespace plots {
 
 files::Json with_printable_texts(const files::Json& document, Shown shown) {
   if (document.is_string()) return shown(document.get_ref<const std::string&>());
@@ -11,4 +11,4 @@ files::Json with_printable_texts(const files::Json& document, Shown shown) {
   return result;
 }
 
-}  // namespace ablations
+}  // namespace plots

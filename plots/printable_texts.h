@@ -4,7 +4,7 @@
 #include "files/printable.h"
 #include "results/fields.h"
 
-namespace ablations {
+namespace plots {
 
 using Shown = std::string (*)(std::string_view);
 
@@ -20,4 +20,4 @@ T with_printable_texts(T document, Shown shown = files::printable) {
   return document;
 }
 
-}  // namespace ablations
+}  // namespace plots

@@ -2,11 +2,11 @@
 
 #include "files/printable.h"
 #include "plots/again.h"
-#include "plots/comparison.h"
-#include "plots/gate.h"
-#include "plots/headline.h"
+#include "plots/comparison_text.h"
+#include "plots/gate_text.h"
+#include "plots/headline_text.h"
 #include "plots/sentences.h"
-#include "study/gate/baseline.h"
+#include "study/gate/baseline_file.h"
 #include "text/figures.h"
 #include "text/text.h"
 
@@ -20,7 +20,7 @@
 #include <optional>
 #include <utility>
 
-namespace ablations {
+namespace plots {
 
 using files::shortened;
 
@@ -290,4 +290,4 @@ Report with_said(Report report) {
   return report;
 }
 
-}  // namespace ablations
+}  // namespace plots

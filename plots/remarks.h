@@ -6,7 +6,7 @@
 
 #include <vector>
 
-namespace ablations {
+namespace plots {
 
 // `runs`: as a report has them; `noise`: the floors that say something of the study. The terminal has neither.
 StudySaid said_of(const Study& study, const std::vector<ReportedRun>& runs = {}, const std::vector<Noise>& noise = {});
@@ -17,4 +17,4 @@ Said said_of(const Report& report);
 // The report with what is said of its studies, of both together, and of its gates.
 Report with_said(Report report);
 
-}  // namespace ablations
+}  // namespace plots

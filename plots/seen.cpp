@@ -12,7 +12,7 @@
 #include <stdexcept>
 #include <utility>
 
-namespace ablations {
+namespace plots {
 
 namespace fs = std::filesystem;
 using files::Json;
@@ -283,4 +283,4 @@ Evidence recorded_evidence() {
   return evidence;
 }
 
-}  // namespace ablations
+}  // namespace plots

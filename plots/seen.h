@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace plots {
 
 // What a record shows of an optimization. A figure is none where the record does not have it.
 struct Seen {
@@ -57,4 +57,4 @@ std::vector<Seen> seen_compiled(const RecordedStudy& recorded);
 // All of results/evidence, sorted by folder. Throws std::invalid_argument where there is no study.
 Evidence recorded_evidence();
 
-}  // namespace ablations
+}  // namespace plots

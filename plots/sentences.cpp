@@ -16,7 +16,7 @@
 #include <sstream>
 #include <string_view>
 
-namespace ablations {
+namespace plots {
 
 using files::shortened;
 
@@ -298,4 +298,4 @@ std::string said_text(const Said& said, const Look& look) {
   return text;
 }
 
-}  // namespace ablations
+}  // namespace plots

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace plots {
 
 // A rung of ours with a number that counts.
 bool has_number(const StudyRung& rung);
@@ -87,4 +87,4 @@ std::string remarks_markdown(const std::vector<Remark>& remarks);
 // What is said, for the end of a terminal's output: remarks with what to do, then the headline and its lines.
 std::string said_text(const Said& said, const Look& look);
 
-}  // namespace ablations
+}  // namespace plots

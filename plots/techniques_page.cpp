@@ -1,6 +1,6 @@
 #include "plots/techniques_page.h"
 
-#include "ablations/plan/ladder.h"
+#include "ablations/plan/ladder_file.h"
 #include "ablations/techniques/number_formats.h"
 #include "ablations/techniques/techniques.h"
 #include "plots/claims.h"
@@ -13,7 +13,7 @@
 #include <sstream>
 #include <utility>
 
-namespace ablations {
+namespace plots {
 
 using files::Json;
 
@@ -211,4 +211,4 @@ TechniqueText technique_text(const Optimization& optimization, const Study& stud
   return told;
 }
 
-}  // namespace ablations
+}  // namespace plots

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace plots {
 
 // The commands that try an optimization by itself, one in each line.
 std::string commands_alone(const Optimization& optimization);
@@ -26,4 +26,4 @@ std::string technique_help(const std::string& name, const Look& look);
 // For a report's section of a rung: the texts, and the claims with what this study shows.
 TechniqueText technique_text(const Optimization& optimization, const Study& study);
 
-}  // namespace ablations
+}  // namespace plots

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace results {
 
 // The first fields of both.
 struct Kept {
@@ -67,4 +67,4 @@ struct Noise : Kept {
 LADDER_COMPILED_ONCE(Baseline)
 LADDER_COMPILED_ONCE(Noise)
 
-}  // namespace ablations
+}  // namespace results

@@ -10,7 +10,7 @@
 #include <optional>
 #include <string>
 
-namespace ablations {
+namespace results {
 
 // All its fields are written; those that are not there have their plain value.
 template <>
@@ -112,4 +112,4 @@ struct PeakMemory {
                 (reserved_peak_bytes, {.none = None::absent, .least = 0}))
 };
 
-}  // namespace ablations
+}  // namespace results

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace results {
 
 template <>
 struct Names<harness::Verdict> {
@@ -112,4 +112,4 @@ struct Comparison {
 
 LADDER_COMPILED_ONCE(Comparison)
 
-}  // namespace ablations
+}  // namespace results

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace results {
 
 struct CountedDevice {
   std::optional<std::string> name;
@@ -63,4 +63,4 @@ struct CountersDocument {
 
 LADDER_COMPILED_ONCE(CountersDocument)
 
-}  // namespace ablations
+}  // namespace results

@@ -6,7 +6,7 @@
 #include "results/to_loss.h"
 #include "results/training_report.h"
 
-namespace ablations {
+namespace results {
 
 #define LADDER_COMPILED(Struct)                \
   template files::Json json_of(const Struct&); \
@@ -40,4 +40,4 @@ LADDER_COMPILED(Checkpoint)
 LADDER_COMPILED(TrainingReport)
 LADDER_COMPILED(Workload)
 
-}  // namespace ablations
+}  // namespace results

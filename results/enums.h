@@ -7,6 +7,8 @@
 //   };
 #pragma once
 
+#include "text/rooms.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -15,7 +17,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace ablations {
+namespace results {
 
 template <class Enum>
 struct Names;
@@ -40,4 +42,4 @@ Enum value_of(const std::string& name) {
   throw std::invalid_argument(fmt::format("\"{}\" is not one of {}", name, fmt::join(Names<Enum>::list, ", ")));
 }
 
-}  // namespace ablations
+}  // namespace results

@@ -1,8 +1,8 @@
 #include "results/environment.h"
 
-#include "harness/machine/environment.h"
+#include "harness/machine/machine.h"
 
-namespace ablations {
+namespace results {
 
 namespace {
 
@@ -34,4 +34,4 @@ Environment environment_of_program() {
           .kernel = software.kernel};
 }
 
-}  // namespace ablations
+}  // namespace results

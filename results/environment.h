@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace results {
 
 struct Environment {
   // No value: its source does not say. A value of none: there is none, such as a driver on a machine without a GPU.
@@ -66,4 +66,4 @@ Environment environment_of_program();
 
 LADDER_COMPILED_ONCE(Environment)
 
-}  // namespace ablations
+}  // namespace results

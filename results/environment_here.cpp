@@ -1,7 +1,7 @@
-#include "harness/machine/environment.h"
+#include "harness/machine/machine.h"
 #include "results/environment.h"
 
-namespace ablations {
+namespace results {
 
 Environment environment_here() {
   const auto text_or_none = [](const std::string& text) { return text.empty() ? std::nullopt : std::optional(text); };
@@ -25,4 +25,4 @@ Environment environment_here() {
   return here;
 }
 
-}  // namespace ablations
+}  // namespace results

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <regex>
 
-namespace ablations::fields_detail {
+namespace results::fields_detail {
 
 void refuse(const std::string& where, const std::string& why) {
   throw std::invalid_argument(fmt::format("{}: {}", where, files::shortened(files::printable(why), 300)));
@@ -74,4 +74,4 @@ std::string place_of(const std::string& where, const std::string& key) {
                      files::shortened(files::printable(key), 60));
 }
 
-}  // namespace ablations::fields_detail
+}  // namespace results::fields_detail

@@ -32,7 +32,7 @@
 #include <utility>
 #include <vector>
 
-namespace ablations {
+namespace results {
 
 // What JSON may have in place of a field's value. `null`: null, for a std::optional without a value. `absent`: no
 // field, for such an optional or a member with its default. `null_if_default`: null, for a member with its default.
@@ -71,11 +71,11 @@ constexpr Rules from_0{.least = 0}, from_1{.least = 1}, positive{.above = 0}, so
 #define LADDER_PROBE(...) ~, LADDER_SPECIAL
 #define LADDER_SECOND(...) LADDER_SECOND_OF(__VA_ARGS__)
 #define LADDER_SECOND_OF(first, second, ...) second
-#define LADDER_PLAIN(member) field(#member, &Listed::member, ::ablations::Rules{});
+#define LADDER_PLAIN(member) field(#member, &Listed::member, ::results::Rules{});
 #define LADDER_SPECIAL(field) LADDER_WITH_RULES field
 #define LADDER_WITH_RULES(member, ...)                                           \
   {                                                                              \
-    const ::ablations::Rules rules = __VA_ARGS__;                                \
+    const ::results::Rules rules = __VA_ARGS__;                                  \
     field(rules.name == nullptr ? #member : rules.name, &Listed::member, rules); \
   }
 // Enough for 60 fields.
@@ -327,4 +327,4 @@ void write_document(const std::filesystem::path& file, const T& document, files:
   files::write_json(file, json, links);
 }
 
-}  // namespace ablations
+}  // namespace results

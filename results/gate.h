@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace results {
 
 // The first four are a comparison's verdicts. `failed`: head has no number. `unfit`: base has none. `saved`: there was
 // no baseline, now there is.
@@ -73,4 +73,4 @@ struct GateResult {
 
 LADDER_COMPILED_ONCE(GateResult)
 
-}  // namespace ablations
+}  // namespace results

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace results {
 
 // `slower`: the latest level is above the best one by the least effect that matters. `faster`: it is not, and is below
 // the first one by as much. `too_few`: there are too few studies to tell.
@@ -113,4 +113,4 @@ struct History {
 
 LADDER_COMPILED_ONCE(History)
 
-}  // namespace ablations
+}  // namespace results

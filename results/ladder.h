@@ -1,5 +1,5 @@
 // A ladder's file (results/schemas/ladder.v1.json): an ordered list of optimizations and the workload they are measured
-// on. plan/ladder.h reads it.
+// on. plan/ladder_file.h reads it.
 #pragma once
 
 #include "results/common.h"
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace results {
 
 // The recipe that a ladder starts from.
 struct StartRecipe : model::Recipe {};
@@ -66,4 +66,4 @@ struct Ladder {
 
 LADDER_COMPILED_ONCE(Ladder)
 
-}  // namespace ablations
+}  // namespace results

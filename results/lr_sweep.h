@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace results {
 
 enum class RateVerdict { too_low, good, too_high };
 template <>
@@ -79,4 +79,4 @@ struct LearningRateSweep {
 
 LADDER_COMPILED_ONCE(LearningRateSweep)
 
-}  // namespace ablations
+}  // namespace results

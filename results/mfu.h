@@ -1,4 +1,4 @@
-// Model FLOPs utilization of a study's rung (results/schemas/study.v1.json). profile/mfu.h explains it.
+// Model FLOPs utilization of a study's rung (results/schemas/study.v1.json). profile/utilization.h explains it.
 #pragma once
 
 #include "harness/machine/peaks.h"
@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-namespace ablations {
+namespace results {
 
 template <>
 struct Names<harness::NumberType> {
@@ -30,4 +30,4 @@ struct Mfu {
 
 LADDER_COMPILED_ONCE(Mfu)
 
-}  // namespace ablations
+}  // namespace results

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-namespace ablations {
+namespace results {
 
 namespace {
 
@@ -56,4 +56,4 @@ MonitorSummary summary_of(const harness::GpuWatch& watch, int64_t tokens) {
   return summary;
 }
 
-}  // namespace ablations
+}  // namespace results

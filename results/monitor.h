@@ -1,8 +1,8 @@
 // What was seen of a run's GPU while its steps were timed: "monitor" of a record, made of what
-// harness/machine/monitor.h watches.
+// harness/machine/gpu_monitor.h watches.
 #pragma once
 
-#include "harness/machine/monitor.h"
+#include "harness/machine/gpu_monitor.h"
 #include "results/fields.h"
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace results {
 
 // Of a series of samples.
 struct Range {
@@ -58,4 +58,4 @@ MonitorSummary summary_of(const harness::GpuWatch& watch, int64_t tokens);
 
 LADDER_COMPILED_ONCE(MonitorSummary)
 
-}  // namespace ablations
+}  // namespace results

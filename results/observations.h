@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace results {
 
 using Counts = std::map<std::string, int64_t>;
 
@@ -143,4 +143,4 @@ struct Observations {
 
 LADDER_COMPILED_ONCE(Observations)
 
-}  // namespace ablations
+}  // namespace results

@@ -5,7 +5,7 @@
 #include <set>
 #include <stdexcept>
 
-namespace ablations {
+namespace results {
 
 namespace {
 
@@ -107,4 +107,4 @@ void Plan::check(const std::string& where) const {
   check_quick(*this, where);
 }
 
-}  // namespace ablations
+}  // namespace results

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace results {
 
 constexpr auto peer_pattern = "^pytorch-(eager|compile|max-autotune|cuda-graphs)$";
 
@@ -91,7 +91,7 @@ struct Names<Rung::Status> {
 };
 
 struct PlannedRun {
-  std::string id;  // "r2-03-bf16": repeat 2, rung 3 (run_of in plan/plan.h)
+  std::string id;  // "r2-03-bf16": repeat 2, rung 3 (run_of in plan/make_plan.h)
   size_t rung = 0;
   int64_t repeat = 0;
 
@@ -175,7 +175,7 @@ struct Plan {
 
   // Checks what a schema cannot. Throws std::invalid_argument where it contradicts itself, or lacks what the analysis
   // of its mode needs. `where` begins the message. Whether this program knows its optimizations is checked by
-  // plan_from_json (plan/plan.h).
+  // plan_from_json (plan/make_plan.h).
   void check(const std::string& where) const;
 
   LADDER_FIELDS(Plan, (id, {.most = 100, .pattern = name_pattern}), created, ladder, (workload, absent),
@@ -190,4 +190,4 @@ struct Plan {
 LADDER_COMPILED_ONCE(Plan)
 LADDER_COMPILED_ONCE(Rung)
 
-}  // namespace ablations
+}  // namespace results

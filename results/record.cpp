@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-namespace ablations {
+namespace results {
 
 void RunEnd::check(const std::string& where) const {
   if (status == RunStatus::missing)
@@ -23,4 +23,4 @@ bool Record::is_on_gpu() const { return is_of_gpu(recipe); }
 
 model::Recipe Record::known_recipe(const std::string& where) const { return model::recipe_from_json(recipe, where); }
 
-}  // namespace ablations
+}  // namespace results

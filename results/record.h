@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace results {
 
 // `missing`: the run was planned and not made. No record has this.
 enum class RunStatus { ok, failed, missing };
@@ -106,7 +106,7 @@ struct DataUse {
                 resident_bytes, (cached_before, from_0), (cached_after, from_0), (cold, absent))
 };
 
-// The least that a step of the recipe takes, counted from shapes (ablations/techniques/costs.h).
+// The least that a step of the recipe takes, counted from shapes (ablations/techniques/step_costs.h).
 struct LeastWork {
   double flops = 0, bytes = 0;
 
@@ -225,4 +225,4 @@ bool is_of_gpu(const files::Json& recipe);
 
 LADDER_COMPILED_ONCE(Record)
 
-}  // namespace ablations
+}  // namespace results

@@ -7,7 +7,7 @@
 #include <set>
 #include <stdexcept>
 
-namespace ablations {
+namespace results {
 
 void MicroResults::check(const std::string& where) const {
   static const std::set<std::string> units{"ns", "us", "ms", "s"};
@@ -50,4 +50,4 @@ void Report::check(const std::string& where) const {
   }
 }
 
-}  // namespace ablations
+}  // namespace results

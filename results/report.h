@@ -1,5 +1,5 @@
 // A report: all that the pages, charts and exports of one study, or of two beside each other, are made from. Its fields
-// are explained in results/schemas/report.v1.json. It is made by plots/report.h.
+// are explained in results/schemas/report.v1.json. It is made by plots/report_document.h.
 #pragma once
 
 #include "results/gate.h"
@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace results {
 
 // A run that left times.
 struct ReportedRun {
@@ -169,4 +169,4 @@ struct Report {
 
 LADDER_COMPILED_ONCE(Report)
 
-}  // namespace ablations
+}  // namespace results

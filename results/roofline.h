@@ -1,5 +1,5 @@
 // A roofline as a trace holds it: how far each part of a step is from what the device allows. It is computed by
-// ablations/profile/roofline.h.
+// ablations/profile/roofline_limits.h.
 #pragma once
 
 #include "results/fields.h"
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace results {
 
 struct Limits {
   double flops_per_s = 0, bytes_per_s = 0;
@@ -52,4 +52,4 @@ struct Roofline {
 
 LADDER_COMPILED_ONCE(Roofline)
 
-}  // namespace ablations
+}  // namespace results

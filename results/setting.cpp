@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace ablations {
+namespace results {
 
 namespace {
 
@@ -74,4 +74,4 @@ std::vector<std::string> differences(const Setting& setting, const Setting& othe
   return differences(setting.facts(), other.facts());
 }
 
-}  // namespace ablations
+}  // namespace results

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace results {
 
 // Known facts, by name, as text; none: the source does not say.
 using Facts = std::map<std::string, std::optional<std::string>>;
@@ -52,4 +52,4 @@ std::vector<std::string> differences(const Setting& setting, const Setting& othe
 
 LADDER_COMPILED_ONCE(Setting)
 
-}  // namespace ablations
+}  // namespace results

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-namespace ablations {
+namespace results {
 
 void Study::check(const std::string& where) const {
   const auto refuse = [&](const std::string& what) { throw std::invalid_argument(where + ": " + what); };
@@ -55,7 +55,7 @@ void Study::check(const std::string& where) const {
 
 namespace {
 
-// As monitor.h, processor_time.h and run/memory.h begin them.
+// As gpu_monitor.h, processor_time.h and run/memory.h begin them.
 bool has_flag(const std::string& flags, const char* kind) { return flags.find(kind) != std::string::npos; }
 constexpr const char *shared = "shared: ", *throttled = "throttled: ", *paused = "paused: ";
 
@@ -102,4 +102,4 @@ int64_t swept_size(Swept swept, const StudyRung& rung) {
   return rung.workload->accumulation;
 }
 
-}  // namespace ablations
+}  // namespace results

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace results {
 
 // `voided`: its losses do not follow the reference's.
 enum class RungStatus { measured, not_applicable, not_measured, failed, unproven, voided, missing };
@@ -280,4 +280,4 @@ int64_t swept_size(Swept swept, const StudyRung& rung);
 LADDER_COMPILED_ONCE(Study)
 LADDER_COMPILED_ONCE(StudyRung)
 
-}  // namespace ablations
+}  // namespace results

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-namespace ablations {
+namespace results {
 
 int64_t TimeToLoss::planned() const { return seeds * std::ranges::count(rungs, Rung::Status::planned, &Rung::status); }
 
@@ -20,4 +20,4 @@ void TimeToLoss::check(const std::string& where) const {
   }
 }
 
-}  // namespace ablations
+}  // namespace results

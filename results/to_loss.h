@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace results {
 
 // How a rung's losses at the end compare with the reference's.
 template <>
@@ -111,4 +111,4 @@ struct TimeToLoss {
 
 LADDER_COMPILED_ONCE(TimeToLoss)
 
-}  // namespace ablations
+}  // namespace results

@@ -4,7 +4,7 @@
 
 #include <stdexcept>
 
-namespace ablations {
+namespace results {
 
 void TraceDocument::check(const std::string& where) const {
   const bool on_gpu = device.kind == model::Device::cuda;
@@ -17,4 +17,4 @@ void TraceDocument::check(const std::string& where) const {
   }
 }
 
-}  // namespace ablations
+}  // namespace results

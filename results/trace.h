@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace results {
 
 // The time of something in one step; the least and the most are over all traced steps.
 struct StepTime {
@@ -138,4 +138,4 @@ struct RungProfile {
 
 LADDER_COMPILED_ONCE(TraceDocument)
 
-}  // namespace ablations
+}  // namespace results

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-namespace ablations {
+namespace results {
 
 namespace {
 
@@ -30,4 +30,4 @@ std::string fault_of(const TrainingStep& step, const TrainingSettings& settings)
   return "";
 }
 
-}  // namespace ablations
+}  // namespace results

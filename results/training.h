@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace results {
 
 struct TrainingSchedule : model::Schedule {
   LADDER_FIELDS(TrainingSchedule, (peak, {.name = "max", .least = 0}), (floor, {.name = "min", .least = 0}),
@@ -141,4 +141,4 @@ LADDER_COMPILED_ONCE(Checkpoint)
 // Which value of the step is not finite; empty: none. The gradient scaler of fp16 skips steps whose gradients overflow.
 std::string fault_of(const TrainingStep& step, const TrainingSettings& settings);
 
-}  // namespace ablations
+}  // namespace results

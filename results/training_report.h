@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace results {
 
 struct Spread {
   double lo = 0, mean = 0, hi = 0;
@@ -57,4 +57,4 @@ struct TrainingReport {
 
 LADDER_COMPILED_ONCE(TrainingReport)
 
-}  // namespace ablations
+}  // namespace results

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace results {
 
 enum class Severity { info, good, warn, bad };
 template <>
@@ -51,4 +51,4 @@ struct StudySaid : Said {
   LADDER_MORE_FIELDS(Said, StudySaid, rungs, (alone, absent))
 };
 
-}  // namespace ablations
+}  // namespace results

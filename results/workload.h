@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-namespace ablations {
+namespace results {
 
 struct Workload {
   struct Data {
@@ -36,4 +36,4 @@ struct Workload {
 
 LADDER_COMPILED_ONCE(Workload)
 
-}  // namespace ablations
+}  // namespace results

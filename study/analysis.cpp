@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-namespace ablations {
+namespace study {
 
 namespace fs = std::filesystem;
 
@@ -456,4 +456,4 @@ Study analyse(const Plan& plan, const fs::path& folder, const std::optional<Earl
   return study;
 }
 
-}  // namespace ablations
+}  // namespace study

@@ -1,14 +1,14 @@
 // From records to a study: every derived number that a table, a chart or a report shows is computed here.
 #pragma once
 
-#include "ablations/plan/plan.h"
+#include "ablations/plan/make_plan.h"
 #include "results/study.h"
 
 #include <filesystem>
 #include <optional>
 #include <string>
 
-namespace ablations {
+namespace study {
 
 // What an earlier study of the same folder says, for a folder without records.
 struct Earlier {
@@ -24,4 +24,4 @@ Study analyse(const Plan& plan, const std::filesystem::path& folder, const std::
 // The work of runs that are not made yet. It lacks the hash and number of the tokens.
 Workload planned_workload(const Plan& plan);
 
-}  // namespace ablations
+}  // namespace study

@@ -6,7 +6,7 @@
 #include <bit>
 #include <cmath>
 
-namespace ablations {
+namespace study {
 
 using harness::Estimate;
 
@@ -155,4 +155,4 @@ std::vector<Worth> attribution(const Plan& plan, const std::vector<Times>& times
   }
 }
 
-}  // namespace ablations
+}  // namespace study

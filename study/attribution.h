@@ -10,7 +10,7 @@
 // (harness/stats/stats.h). Only with the mean do values add up to the logarithm of the whole speedup.
 #pragma once
 
-#include "ablations/plan/plan.h"
+#include "ablations/plan/make_plan.h"
 #include "harness/stats/stats.h"
 #include "results/study.h"
 
@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace study {
 
 // A rung's median step in ms, by repeat; only of rungs whose number counts.
 using Times = std::map<int64_t, double>;
@@ -37,4 +37,4 @@ std::vector<double> shapley_values(std::span<const double> log_times);
 // Uses the pairs that both have.
 std::optional<harness::Estimate> paired(const Times& before, const Times& after);
 
-}  // namespace ablations
+}  // namespace study

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace ablations {
+namespace study {
 
 namespace {
 
@@ -98,4 +98,4 @@ CommandGuard guard_command(const RunsByRepeat& runs, const RunsByRepeat& referen
   return {worst, worst->message};
 }
 
-}  // namespace ablations
+}  // namespace study

@@ -12,7 +12,7 @@
 #include <optional>
 #include <string>
 
-namespace ablations {
+namespace study {
 
 struct CommandGuard {
   std::optional<RungGuard> verdict;  // none: there was nothing to compare
@@ -25,4 +25,4 @@ CommandGuard guard_command(const RunsByRepeat& runs, const RunsByRepeat& referen
 // How much the losses of a command's own runs differ, as a share of the loss; none without two runs with losses.
 std::optional<double> own_spread(const RunsByRepeat& runs);
 
-}  // namespace ablations
+}  // namespace study

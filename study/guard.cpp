@@ -10,7 +10,7 @@
 #include <span>
 #include <utility>
 
-namespace ablations {
+namespace study {
 
 namespace {
 
@@ -111,4 +111,4 @@ Guard worst_of(const RunsByRepeat& runs, const RunsByRepeat& reference_runs, dou
   return worst;
 }
 
-}  // namespace ablations
+}  // namespace study

@@ -7,7 +7,7 @@
 // "Losses"). Rounding never reaches half a nat at a step.
 #pragma once
 
-#include "ablations/plan/plan.h"
+#include "ablations/plan/make_plan.h"
 #include "study/measured.h"
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace study {
 
 // Whether a rung learns what the reference rung learns.
 struct Guard {
@@ -72,4 +72,4 @@ Guard worst_of(const RunsByRepeat& runs, const RunsByRepeat& reference_runs, dou
 // The reference's run of the same repeat; its first, where it has none.
 const RunData& partner_of(int64_t repeat, const RunsByRepeat& reference_runs);
 
-}  // namespace ablations
+}  // namespace study

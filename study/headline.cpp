@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace ablations {
+namespace study {
 
 namespace {
 
@@ -54,4 +54,4 @@ std::optional<Headline> headline_of(const Plan& plan, const Measured& measured, 
   return headline;
 }
 
-}  // namespace ablations
+}  // namespace study

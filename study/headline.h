@@ -1,7 +1,7 @@
 // A study's result in one number.
 #pragma once
 
-#include "ablations/plan/plan.h"
+#include "ablations/plan/make_plan.h"
 #include "results/study.h"
 #include "study/measured.h"
 
@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-namespace ablations {
+namespace study {
 
 // The reference of the speedups. If a cumulative ladder's reference has no valid number, the first measured rung after
 // it.
@@ -20,4 +20,4 @@ size_t reference_that_counts(const Plan& plan, const std::vector<StudyRung>& run
 std::optional<Headline> headline_of(const Plan& plan, const Measured& measured, const std::vector<StudyRung>& rungs,
                                     size_t reference, std::optional<size_t> last);
 
-}  // namespace ablations
+}  // namespace study

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace ablations {
+namespace study {
 
 namespace {
 
@@ -85,4 +85,4 @@ void judge_by_reference(const Plan& plan, size_t index, size_t reference, const 
   }
 }
 
-}  // namespace ablations
+}  // namespace study

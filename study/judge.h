@@ -5,13 +5,13 @@
 // Unproven comes before void: losses are compared only if the optimization was seen to be on.
 #pragma once
 
-#include "ablations/plan/plan.h"
+#include "ablations/plan/make_plan.h"
 #include "results/study.h"
 #include "study/measured.h"
 
 #include <vector>
 
-namespace ablations {
+namespace study {
 
 // Judges a rung by its own runs, at least one. Sets its proofs; a failed proof of any run stands for all. Sets status
 // and reason if the number does not count.
@@ -22,4 +22,4 @@ void judge_alone(const RunsByRepeat& runs, StudyRung& rung);
 void judge_by_reference(const Plan& plan, size_t index, size_t reference, const Measured& measured,
                         std::vector<StudyRung>& rungs);
 
-}  // namespace ablations
+}  // namespace study

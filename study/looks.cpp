@@ -1,6 +1,6 @@
 #include "study/looks.h"
 
-#include "ablations/plan/ladder.h"
+#include "ablations/plan/ladder_file.h"
 #include "files/json_file.h"
 #include "files/printable.h"
 #include "text/figures.h"
@@ -14,7 +14,7 @@
 #include <stdexcept>
 #include <utility>
 
-namespace ablations {
+namespace study {
 
 namespace fs = std::filesystem;
 using files::Json;
@@ -117,4 +117,4 @@ std::optional<std::vector<std::string>> seen_to_differ(const fs::path& before_fi
   return lines;
 }
 
-}  // namespace ablations
+}  // namespace study

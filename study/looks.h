@@ -3,14 +3,14 @@
 //   FOLDER/looks/NAME.json   of a rung: written by the command's own process, so nothing in it is trusted to be there
 #pragma once
 
-#include "ablations/plan/plan.h"
+#include "ablations/plan/make_plan.h"
 
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace study {
 
 std::filesystem::path look_file(const std::filesystem::path& folder, const Rung& rung);
 
@@ -19,4 +19,4 @@ std::filesystem::path look_file(const std::filesystem::path& folder, const Rung&
 std::optional<std::vector<std::string>> seen_to_differ(const std::filesystem::path& before,
                                                        const std::filesystem::path& after);
 
-}  // namespace ablations
+}  // namespace study

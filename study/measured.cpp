@@ -13,13 +13,13 @@
 #include <stdexcept>
 #include <utility>
 
-namespace ablations {
+namespace study {
 
 namespace fs = std::filesystem;
 
 namespace {
 
-// The readings that a GPU's monitor (harness/machine/monitor.h) could not give.
+// The readings that a GPU's monitor (harness/machine/gpu_monitor.h) could not give.
 std::string why_unwatched(const Record& record) {
   if (!record.is_on_gpu() && !record.monitor) return "";
   const MonitorSummary monitor = record.monitor.value_or(MonitorSummary{});
@@ -165,4 +165,4 @@ Measured read_records(const Plan& plan, const fs::path& folder) {
   return measured;
 }
 
-}  // namespace ablations
+}  // namespace study

@@ -1,7 +1,7 @@
 // The contents of the records in a study's folder, by rung and repeat, before they are judged.
 #pragma once
 
-#include "ablations/plan/plan.h"
+#include "ablations/plan/make_plan.h"
 #include "results/observations.h"
 #include "results/study.h"
 
@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace study {
 
 // What the analysis takes from one good record.
 struct RunData {
@@ -76,4 +76,4 @@ struct Measured {
 // Throws std::invalid_argument for a record that cannot be read or contradicts itself.
 Measured read_records(const Plan& plan, const std::filesystem::path& folder);
 
-}  // namespace ablations
+}  // namespace study

@@ -1,6 +1,6 @@
 #include "study/rung_summary.h"
 
-#include "ablations/profile/mfu.h"
+#include "ablations/profile/utilization.h"
 #include "ablations/techniques/techniques.h"
 #include "harness/stats/stats.h"
 #include "study/judge.h"
@@ -12,7 +12,7 @@
 #include <set>
 #include <vector>
 
-namespace ablations {
+namespace study {
 
 namespace {
 
@@ -237,4 +237,4 @@ std::optional<RungBatches> batches_of(const RunsByRepeat& runs) {
   return batches;
 }
 
-}  // namespace ablations
+}  // namespace study

@@ -1,7 +1,7 @@
 // One rung's part of a study: what its plan and its own runs say. What it is beside other rungs: analysis.h.
 #pragma once
 
-#include "ablations/plan/plan.h"
+#include "ablations/plan/make_plan.h"
 #include "results/study.h"
 #include "study/attribution.h"
 #include "study/measured.h"
@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-namespace ablations {
+namespace study {
 
 // The median step of each repeat's run, ms.
 Times times_of(const RunsByRepeat& runs);
@@ -37,4 +37,4 @@ std::optional<RungBatches> batches_of(const RunsByRepeat& runs);
 // Time, memory and MFU of a rung that is proven. `gpu`: its name; empty: none.
 void add_numbers(const Rung& planned, const RunsByRepeat& runs, const std::string& gpu, StudyRung& rung);
 
-}  // namespace ablations
+}  // namespace study

@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-namespace ablations {
+namespace text {
 
 std::string percent(double share) { return fmt::format("{:.3g} %", 100 * share); }
 
@@ -55,4 +55,4 @@ std::string number_of(int64_t things, const std::string& one) {
   return fmt::format("{} {}{}", count, one, things == 1 ? "" : "s");
 }
 
-}  // namespace ablations
+}  // namespace text

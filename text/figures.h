@@ -1,10 +1,12 @@
 // Figures within sentences, as pages write them. The terminal's tables have their own, which fit their columns.
 #pragma once
 
+#include "text/rooms.h"
+
 #include <cstdint>
 #include <string>
 
-namespace ablations {
+namespace text {
 
 // A share: "47.3 %".
 std::string percent(double share);
@@ -37,4 +39,4 @@ std::string clock_time(double seconds);
 // "3 runs", "1 run".
 std::string number_of(int64_t things, const std::string& one);
 
-}  // namespace ablations
+}  // namespace text

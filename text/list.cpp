@@ -9,7 +9,7 @@
 #include <span>
 #include <stdexcept>
 
-namespace ablations {
+namespace text {
 
 std::vector<std::string> list_of(const std::string& text, const std::string& where, Repeats repeats) {
   std::vector<std::string> items;
@@ -33,4 +33,4 @@ std::string first_of(const std::vector<std::string>& items, size_t most, size_t 
   return files::shortened(fmt::format("{}", fmt::join(named, "; ")), width) + more;
 }
 
-}  // namespace ablations
+}  // namespace text

@@ -1,12 +1,14 @@
 // Lists as flags take them, and as sentences name them.
 #pragma once
 
+#include "text/rooms.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace text {
 
 // What to do with an item that is given twice: refuse it, or keep it twice (a rung that is measured beside itself).
 enum class Repeats : uint8_t { refused, kept };
@@ -18,4 +20,4 @@ std::vector<std::string> list_of(const std::string& text, const std::string& whe
 // "a; b; c (and 2 more)": the first `most` items, cut at `width` together. Empty: there are none.
 std::string first_of(const std::vector<std::string>& items, size_t most, size_t width = std::string::npos);
 
-}  // namespace ablations
+}  // namespace text

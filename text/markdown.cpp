@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace ablations {
+namespace text {
 
 std::string markdown(std::string_view text) {
   std::string escaped;
@@ -36,4 +36,4 @@ std::string markdown_with_code(std::string_view text) {
   return page;
 }
 
-}  // namespace ablations
+}  // namespace text

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <initializer_list>
 
-namespace ablations {
+namespace text {
 namespace {
 
 std::string_view variable(const char* name) {
@@ -91,4 +91,4 @@ Style style_of(std::string_view verdict) {
              : Style::plain;
 }
 
-}  // namespace ablations
+}  // namespace text

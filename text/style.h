@@ -3,11 +3,13 @@
 // wrapped first and painted last.
 #pragma once
 
+#include "text/rooms.h"
+
 #include <cstddef>
 #include <string>
 #include <string_view>
 
-namespace ablations {
+namespace text {
 
 enum class Style { plain, strong, faint, good, caution, bad };
 
@@ -32,4 +34,4 @@ const Look& standard_error();
 // bad.
 Style style_of(std::string_view verdict);
 
-}  // namespace ablations
+}  // namespace text

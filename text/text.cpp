@@ -10,7 +10,7 @@
 #include <cctype>
 #include <cmath>
 
-namespace ablations {
+namespace text {
 
 using files::length;
 
@@ -71,4 +71,4 @@ std::string number(double value) {
   return fmt::format("{:.2f}", value);
 }
 
-}  // namespace ablations
+}  // namespace text

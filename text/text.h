@@ -1,11 +1,12 @@
 // Text in tables and messages: as wide as the terminal, wrapped, numbers shortened.
 #pragma once
 
+#include "text/rooms.h"
 #include "text/style.h"
 
 #include <string>
 
-namespace ablations {
+namespace text {
 
 // The width of tables and messages: the terminal's, from 60 to 140, or 80 without a terminal.
 size_t columns();
@@ -22,4 +23,4 @@ double gib(auto bytes) { return static_cast<double>(bytes) / (1024.0 * 1024.0 * 
 // "1,493" "61.2" "0.84": three significant digits or more.
 std::string number(double value);
 
-}  // namespace ablations
+}  // namespace text

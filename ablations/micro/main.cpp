@@ -1,10 +1,10 @@
 // micro: the model's operations one by one, the optimizer, and the cost of the harness itself. `ladder` measures a
 // whole step; this measures its parts by themselves, at the shapes of GPT-2 124M.
-#include "ablations/micro/products.h"
+#include "ablations/micro/step_products.h"
 #include "ablations/micro/suite.h"
 #include "ablations/micro/table.h"
 #include "files/files.h"
-#include "harness/machine/environment.h"
+#include "harness/machine/machine.h"
 #include "harness/process/unfit.h"
 #include "harness/process/working_directory.h"
 #include "model/config.h"
@@ -23,6 +23,7 @@
 #include <string_view>
 #include <system_error>
 
+namespace ablations::micro {
 namespace {
 
 constexpr const char* about =
@@ -72,7 +73,7 @@ void check_google_flags(int argc, char** argv) {
 int run(int argc, char** argv) {
   if (argc > 1 && argv[1] == std::string_view("products")) {
 #if LADDER_CUDA_KERNELS
-    return micro::run_products(argc - 1, argv + 1);
+    return run_products(argc - 1, argv + 1);
 #else
     throw harness::Unfit("products: this program was built without its CUDA kernels, and so without cuBLASLt");
 #endif
@@ -92,23 +93,23 @@ int run(int argc, char** argv) {
 
   model::apply_host_memory(model::HostMemory::keep);
   at::set_num_threads(static_cast<int>(flags.threads.value_or(harness::this_machine().cpu.logical_cores)));
-  const micro::Sizes on_cpu{flags.B.value_or(1), flags.T.value_or(128)};
-  const micro::Sizes on_cuda{flags.B.value_or(16), flags.T.value_or(1024)};
+  const Sizes on_cpu{flags.B.value_or(1), flags.T.value_or(128)};
+  const Sizes on_cuda{flags.B.value_or(16), flags.T.value_or(1024)};
   const std::string sizes = fmt::format("cpu B={} T={}, cuda B={} T={}", on_cpu.B, on_cpu.T, on_cuda.B, on_cuda.T);
   benchmark::AddCustomContext("sizes", sizes);
-  const nlohmann::json environment = ablations::json_of(ablations::environment_here());
+  const nlohmann::json environment = json_of(environment_here());
   for (const auto& [name, value] : environment.items()) {
     if (!value.is_null())
       benchmark::AddCustomContext(name, value.is_string() ? value.get<std::string>() : value.dump());
   }
   for (const std::string& line : harness::disturbances()) fmt::print(stderr, "micro: {}\n", line);
 
-  micro::Suite suite(on_cpu, on_cuda);
-  micro::add_operations(suite);
-  micro::add_updates(suite);
-  micro::add_memory(suite);
-  micro::add_overheads(suite);
-  micro::Table table(sizes);
+  Suite suite(on_cpu, on_cuda);
+  add_operations(suite);
+  add_updates(suite);
+  add_memory(suite);
+  add_overheads(suite);
+  Table table(sizes);
   if (benchmark::RunSpecifiedBenchmarks(&table) == 0) {
     throw std::invalid_argument("--benchmark_filter: no benchmark has such a name; --benchmark_list_tests lists them");
   }
@@ -120,6 +121,7 @@ int run(int argc, char** argv) {
 }
 
 }  // namespace
+}  // namespace ablations::micro
 
 int main(int argc, char** argv) {
   const auto fail = [](const char* message, int status) {
@@ -128,7 +130,7 @@ int main(int argc, char** argv) {
     return status;
   };
   try {
-    return run(argc, argv);
+    return ablations::micro::run(argc, argv);
   } catch (const std::invalid_argument& error) {
     return fail(error.what(), 2);
   } catch (const harness::Unfit& error) {

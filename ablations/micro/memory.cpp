@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-namespace micro {
+namespace ablations::micro {
 
 using namespace model;
 
@@ -51,4 +51,4 @@ void add_memory(Suite& suite) {
   }
 }
 
-}  // namespace micro
+}  // namespace ablations::micro

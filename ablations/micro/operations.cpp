@@ -3,11 +3,11 @@
 // ones, as in a step that begins without gradients.
 #include "ablations/techniques/operations.h"
 
-#include "ablations/micro/costs.h"
+#include "ablations/micro/call_costs.h"
 #include "ablations/micro/suite.h"
 #include "ablations/profile/step_calls.h"
 #include "ablations/techniques/techniques.h"
-#include "harness/machine/environment.h"
+#include "harness/machine/machine.h"
 #include "model/precision.h"
 
 #include <fmt/format.h>
@@ -20,14 +20,10 @@
 #include <string_view>
 #include <vector>
 
-namespace micro {
+namespace ablations::micro {
 
 using at::Tensor;
 using namespace model;
-using ablations::Call;
-using ablations::call_names;
-using ablations::Calls;
-using ablations::calls_of_a_step;
 
 namespace {
 
@@ -72,12 +68,12 @@ std::vector<Variant> variants(const std::string& call, const Recipe& recipe) {
     return found;
   }
   found.push_back({call, recipe});
-  for (const ablations::Optimization& optimization : ablations::optimizations()) {
+  for (const Optimization& optimization : optimizations()) {
     if (std::ranges::find(optimization.replaces, call) == optimization.replaces.end()) continue;
     Recipe edited = recipe;
     optimization.edit(edited, harness::this_machine());
     // A device that is not here is no obstacle of the optimization.
-    const auto obstacle = [](const Recipe& of) { return ablations::recipe_obstacle(of, harness::this_machine()); };
+    const auto obstacle = [](const Recipe& of) { return recipe_obstacle(of, harness::this_machine()); };
     if (obstacle(edited) == obstacle(recipe)) found.push_back({fmt::format("{}_{}", call, optimization.by), edited});
   }
   return found;
@@ -171,4 +167,4 @@ void add_operations(Suite& suite) {
   }
 }
 
-}  // namespace micro
+}  // namespace ablations::micro

@@ -16,7 +16,7 @@
 #include <string_view>
 #include <utility>
 
-namespace micro {
+namespace ablations::micro {
 
 using namespace model;
 
@@ -172,4 +172,4 @@ void add_overheads(Suite& suite) {
   }
 }
 
-}  // namespace micro
+}  // namespace ablations::micro

@@ -1,6 +1,6 @@
 #include "ablations/micro/suite.h"
 
-#include "harness/machine/environment.h"
+#include "harness/machine/machine.h"
 
 #include <ATen/ATen.h>
 #include <c10/cuda/CUDAEvent.h>
@@ -17,7 +17,7 @@
 #include <exception>
 #include <utility>
 
-namespace micro {
+namespace ablations::micro {
 namespace {
 
 // Overwrites the L2, several times over to give the host a head start. All operations of a call must be in the queue
@@ -146,4 +146,4 @@ void set_rates(benchmark::State& state, double flops, double bytes) {
   }
 }
 
-}  // namespace micro
+}  // namespace ablations::micro

@@ -14,7 +14,7 @@
 #include <map>
 #include <string>
 
-namespace micro {
+namespace ablations::micro {
 
 struct Sizes {
   int64_t B, T;
@@ -61,4 +61,4 @@ void add_updates(Suite& suite);     // the optimizer's kinds and the clip
 void add_memory(Suite& suite);      // what attention keeps, by T
 void add_overheads(Suite& suite);   // batches, the harness itself, NVTX
 
-}  // namespace micro
+}  // namespace ablations::micro

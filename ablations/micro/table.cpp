@@ -4,7 +4,7 @@
 
 #include <cstdio>
 
-namespace micro {
+namespace ablations::micro {
 namespace {
 
 using benchmark::BenchmarkReporter;
@@ -72,4 +72,4 @@ void Table::Finalize() {
   for (const auto& [reason, count] : skipped_) fmt::print("{} skipped: {}\n", count, reason);
 }
 
-}  // namespace micro
+}  // namespace ablations::micro

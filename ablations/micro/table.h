@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace micro {
+namespace ablations::micro {
 
 class Table : public benchmark::BenchmarkReporter {
  public:
@@ -28,4 +28,4 @@ class Table : public benchmark::BenchmarkReporter {
   std::map<std::string, int> skipped_;  // how many, by reason
 };
 
-}  // namespace micro
+}  // namespace ablations::micro

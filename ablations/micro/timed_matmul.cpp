@@ -1,7 +1,7 @@
 // cuBLASLt counts columns first: its A is `right`, its B is `left` (ablations/techniques/products/blas.cpp).
 #include "ablations/micro/timed_matmul.h"
 
-#include "harness/machine/monitor.h"
+#include "harness/machine/gpu_monitor.h"
 #include "harness/stats/stats.h"
 
 #include <ATen/cuda/CUDAContextLight.h>
@@ -19,7 +19,7 @@
 #include <ranges>
 #include <thread>
 
-namespace micro {
+namespace ablations::micro {
 
 using at::Tensor;
 using Clock = std::chrono::steady_clock;
@@ -57,7 +57,7 @@ void describe(const Tensor& x, cudaDataType type, cublasLtMatrixLayoutOpaque_t& 
            "cublasLtMatrixLayoutInit");
 }
 
-// A function of the driver's, which is not linked (harness/gpu/counters.cpp); null where it has none.
+// A function of the driver's, which is not linked (harness/gpu/gpu_counters.cpp); null where it has none.
 template <class Function>
 Function driver_function(const char* name, unsigned version) {
   void* entry = nullptr;
@@ -335,4 +335,4 @@ std::map<std::string, int> configuration(const cublasLtMatmulAlgo_t& algorithm) 
   return values;
 }
 
-}  // namespace micro
+}  // namespace ablations::micro

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace micro {
+namespace ablations::micro {
 
 // Row by row. left (n, k), or transposed (k, n); right (m, k), or transposed (k, m); d (n, m).
 struct Matrices {
@@ -81,4 +81,4 @@ class TimedMatmul {
 // Of an algorithm: "id", "tile", "stages", ..., by cuBLASLt's numbers.
 std::map<std::string, int> configuration(const cublasLtMatmulAlgo_t& algorithm);
 
-}  // namespace micro
+}  // namespace ablations::micro

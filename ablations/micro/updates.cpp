@@ -2,7 +2,7 @@
 #include "ablations/micro/suite.h"
 #include "ablations/techniques/fused.h"
 #include "ablations/techniques/weights/master_adamw.h"
-#include "harness/machine/environment.h"
+#include "harness/machine/machine.h"
 #include "model/gpt2.h"
 #include "model/optimizer.h"
 #include "model/precision.h"
@@ -10,7 +10,7 @@
 #include <memory>
 #include <optional>
 
-namespace micro {
+namespace ablations::micro {
 
 using namespace model;
 
@@ -65,7 +65,7 @@ void add_updates(Suite& suite) {
          {Kind{"adamw_loop/float32", Optimizer::loop}, Kind{"adamw_foreach/float32", Optimizer::foreach},
           Kind{"adamw_fused/float32", Optimizer::fused},
           Kind{"adamw_master/float32", Optimizer::fused, model::Weights::master}}) {
-      const bool is_possible = ablations::fused_obstacle({.device = device}, harness::this_machine()).empty();
+      const bool is_possible = fused_obstacle({.device = device}, harness::this_machine()).empty();
       if (kind.weights == model::Weights::master && !is_possible) continue;
       suite.add(kind.name, device, [weights, device, kind](benchmark::State& state) {
         const std::vector<Parameter>& parameters = weights->on(device);
@@ -81,4 +81,4 @@ void add_updates(Suite& suite) {
   }
 }
 
-}  // namespace micro
+}  // namespace ablations::micro

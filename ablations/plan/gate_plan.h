@@ -2,7 +2,7 @@
 // compared with a stored baseline.
 #pragma once
 
-#include "ablations/plan/plan.h"
+#include "ablations/plan/make_plan.h"
 
 #include <string>
 #include <vector>

@@ -2,7 +2,7 @@
 // same folder.
 #pragma once
 
-#include "ablations/plan/plan.h"
+#include "ablations/plan/make_plan.h"
 
 namespace ablations {
 

@@ -66,7 +66,7 @@ Json identity_of(const Plan& plan) {
   return {{"id", plan.id}, {"sha256", files::sha256_hex(content.dump())}};
 }
 
-std::vector<std::string> differences(const Plan& plan, const Plan& other) {
+std::vector<std::string> plan_differences(const Plan& plan, const Plan& other) {
   const Json here = shared_part(plan).flatten(), there = shared_part(other).flatten();
   Json fields = here;
   fields.update(there);

@@ -3,7 +3,7 @@
 // no random number, and their id is a hash of their content.
 #pragma once
 
-#include "ablations/plan/plan.h"
+#include "ablations/plan/make_plan.h"
 #include "files/json_file.h"
 
 #include <string>
@@ -28,6 +28,6 @@ files::Json identity_of(const Plan& plan);
 
 // One line for each field in which the plans differ: "workload/batch: 2 against 4". Empty: the same plan; shards and
 // the places of files do not count.
-std::vector<std::string> differences(const Plan& plan, const Plan& other);
+std::vector<std::string> plan_differences(const Plan& plan, const Plan& other);
 
 }  // namespace ablations

@@ -1,7 +1,7 @@
 // A trace as a timeline for Perfetto.
 #pragma once
 
-#include "harness/gpu/trace.h"
+#include "harness/gpu/activities.h"
 
 #include <string>
 

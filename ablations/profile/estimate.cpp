@@ -2,7 +2,7 @@
 
 #include "ablations/profile/rates.h"
 #include "ablations/run/options.h"
-#include "ablations/techniques/costs.h"
+#include "ablations/techniques/step_costs.h"
 #include "ablations/techniques/step_memory.h"
 #include "text/text.h"
 
@@ -52,11 +52,11 @@ Estimate estimate_of(const Plan& plan, const std::optional<Speeds>& speeds) {
     if (!is_planned(plan.rungs[i])) continue;
     const Shape shape = shape_of(plan, i);
     const model::Config config = config_of(plan, shape);
-    estimate.bytes[i] = model::step_memory(config, recipe, shape.B, shape.T, shape.accumulation).total();
+    estimate.bytes[i] = step_memory(config, recipe, shape.B, shape.T, shape.accumulation).total();
     const auto rate = speeds ? speeds->flops.find(rate_of(recipe)) : decltype(speeds->flops.end()){};
     if (!speeds || rate == speeds->flops.end()) continue;
     double flops = 0, bytes = 0;
-    for (const model::Cost& cost : model::step_costs(config, recipe, shape.B, shape.T, shape.accumulation)) {
+    for (const Cost& cost : step_costs(config, recipe, shape.B, shape.T, shape.accumulation)) {
       flops += cost.flops;
       bytes += cost.bytes;
     }
@@ -94,7 +94,7 @@ std::string reason_against_running(const Plan& plan, const Estimate& estimate, d
   if (const size_t i = largest(estimate.bytes); memory > 0 && estimate.bytes[i] > memory) {
     const Shape shape = shape_of(plan, i);
     const int64_t fitting =
-        model::largest_batch(config_of(plan, shape), plan.rungs[i].recipe, shape.T, shape.accumulation, memory);
+        largest_batch(config_of(plan, shape), plan.rungs[i].recipe, shape.T, shape.accumulation, memory);
     return fmt::format("a run of {} would take about {} of memory, but there are only {} ({})", called(plan, i),
                        gib_text(estimate.bytes[i]), gib_text(memory), fitting_text(fitting));
   }

@@ -1,9 +1,10 @@
-// Estimates before the first run what a plan will take. Time is a step's counted work (ablations/techniques/costs.h)
-// over the rates of this machine. Memory comes from ablations/techniques/step_memory.h, which says how exact it is. The
-// time is only roughly right: a shared processor, or memory that faults, doubles it.
+// Estimates before the first run what a plan will take. Time is a step's counted work
+// (ablations/techniques/step_costs.h) over the rates of this machine. Memory comes from
+// ablations/techniques/step_memory.h, which says how exact it is. The time is only roughly right: a shared processor,
+// or memory that faults, doubles it.
 #pragma once
 
-#include "ablations/plan/plan.h"
+#include "ablations/plan/make_plan.h"
 
 #include <map>
 #include <optional>

@@ -1,7 +1,7 @@
 #include "ablations/profile/estimate.h"
-#include "ablations/profile/mfu.h"
 #include "ablations/profile/rates.h"
-#include "harness/machine/environment.h"
+#include "ablations/profile/utilization.h"
+#include "harness/machine/machine.h"
 #include "harness/machine/peaks.h"
 #include "harness/machine/system_memory.h"
 

@@ -95,7 +95,7 @@ std::string listed(const std::vector<Explanation::Name>& names, Change change, d
                                 whole(less ? name.before_count : name.after_count), number(ms)));
   }
   if (items.empty()) return "";
-  return fmt::format("{}: {}{}", name_of(change), fmt::join(items, ", "),
+  return fmt::format("{}: {}{}", results::name_of(change), fmt::join(items, ", "),
                      left_out > 0 ? fmt::format(" and {} smaller", left_out) : "");
 }
 
@@ -243,14 +243,14 @@ Json to_json(const Explanation& explanation) {
     totals.push_back({{"what", what},
                       {"before", number_json(before, unit)},
                       {"after", number_json(after, unit)},
-                      {"unit", name_of(unit)}});
+                      {"unit", results::name_of(unit)}});
   }
   for (const auto& [phase, before_ms, after_ms, clear] : explanation.phases) {
     phases.push_back({{"phase", phase}, {"before_ms", before_ms}, {"after_ms", after_ms}, {"clear", clear}});
   }
   for (const auto& [name, change, before_ms, after_ms, before_count, after_count] : explanation.names) {
     names.push_back({{"name", name},
-                     {"change", name_of(change)},
+                     {"change", results::name_of(change)},
                      {"before_ms", before_ms},
                      {"after_ms", after_ms},
                      {"before_count", before_count},
@@ -277,13 +277,13 @@ std::string explanation_table(const Explanation& explanation) {
       return total.unit == Unit::count ? whole(plain) : number(total.unit == Unit::bytes ? gib(plain) : plain);
     };
     text += fmt::format("{:<30} {:>15} {:>15} {}\n", total.what, value(total.before), value(total.after),
-                        total.unit == Unit::bytes ? "GiB" : name_of(total.unit));
+                        total.unit == Unit::bytes ? "GiB" : results::name_of(total.unit));
   }
   text += "\n" + fmt::format("{:<45} {:>7} {:>12} {:>12}\n", "what changed most", "", "before ms", "after ms") + line;
   for (size_t i = 0; i < std::min<size_t>(15, explanation.names.size()); ++i) {
     const Explanation::Name& name = explanation.names[i];
-    text += fmt::format("{:<45} {:>7} {:>12} {:>12}\n", shortened(printable(name.name), 45), name_of(name.change),
-                        name.before_count == 0 ? "-" : number(name.before_ms),
+    text += fmt::format("{:<45} {:>7} {:>12} {:>12}\n", shortened(printable(name.name), 45),
+                        results::name_of(name.change), name.before_count == 0 ? "-" : number(name.before_ms),
                         name.after_count == 0 ? "-" : number(name.after_ms));
   }
   return text;

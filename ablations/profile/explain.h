@@ -14,16 +14,20 @@
 namespace ablations {
 
 enum class Change { went, came, shrank, grew, unclear };
+enum class Unit { ms, percent, bytes, count };
+
+}  // namespace ablations
+
 template <>
-struct Names<Change> {
+struct results::Names<ablations::Change> {
   static constexpr std::array list{"went", "came", "shrank", "grew", "unclear"};
 };
-
-enum class Unit { ms, percent, bytes, count };
 template <>
-struct Names<Unit> {
+struct results::Names<ablations::Unit> {
   static constexpr std::array list{"ms", "%", "bytes", ""};
 };
+
+namespace ablations {
 
 struct Explanation {
   struct Total {

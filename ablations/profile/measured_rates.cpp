@@ -1,9 +1,9 @@
-#include "ablations/profile/mfu.h"
 #include "ablations/profile/rates.h"
-#include "ablations/techniques/costs.h"
+#include "ablations/profile/utilization.h"
 #include "ablations/techniques/products/products.h"
+#include "ablations/techniques/step_costs.h"
 #include "harness/clock/clock.h"
-#include "harness/machine/environment.h"
+#include "harness/machine/machine.h"
 #include "harness/machine/peaks.h"
 #include "harness/stats/stats.h"
 #include "model/precision.h"
@@ -116,7 +116,7 @@ Rate matrix_rate(const model::Recipe& recipe, at::Device device) {
   }
   const auto side = static_cast<double>(n);
   return {rate_of(recipe), fmt::format("{}^3", n),
-          model::product_flops(side, side, side) / steady_seconds(product_of(recipe, n, device), device), std::nullopt};
+          product_flops(side, side, side) / steady_seconds(product_of(recipe, n, device), device), std::nullopt};
 }
 
 }  // namespace
@@ -166,7 +166,7 @@ Rates measure_rates() {
 double rough_product_rate(const model::Recipe& recipe) {
   const at::NoGradGuard no_grad;
   const model::MatmulPrecisionScope precision(recipe.matmul_precision);
-  return model::product_flops(small_side, small_side, small_side) / small_product_seconds(recipe, at::kCPU);
+  return product_flops(small_side, small_side, small_side) / small_product_seconds(recipe, at::kCPU);
 }
 
 double rough_update_rate() {

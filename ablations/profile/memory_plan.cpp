@@ -14,17 +14,17 @@ using files::Json;
 
 namespace {
 
-std::string_view name_of_moment(model::Moment moment) { return names_of(moment)[static_cast<size_t>(moment)]; }
+std::string_view name_of_moment(Moment moment) { return names_of(moment)[static_cast<size_t>(moment)]; }
 
-const char* in_words(model::Moment moment) {
+const char* in_words(Moment moment) {
   switch (moment) {
-    case model::Moment::loss:
+    case Moment::loss:
       return "at the loss";
-    case model::Moment::backward_begin:
+    case Moment::backward_begin:
       return "when the backward pass begins";
-    case model::Moment::backward_end:
+    case Moment::backward_end:
       return "when the backward pass ends";
-    case model::Moment::update:
+    case Moment::update:
       return "at the update";
   }
   return "";
@@ -35,14 +35,14 @@ struct Row {
   double largest, at_peak;  // bytes
 };
 
-std::vector<Row> rows_of_memory(const model::StepMemory& memory) {
+std::vector<Row> rows_of_memory(const StepMemory& memory) {
   std::vector<Row> rows;
-  const model::StepMemory::Parts largest = memory.largest();
-  model::visit_parts(largest, [&](const char* name, double bytes, const char* what) {
+  const StepMemory::Parts largest = memory.largest();
+  visit_parts(largest, [&](const char* name, double bytes, const char* what) {
     rows.push_back({.name = name, .what = what, .largest = bytes, .at_peak = 0});
   });
   auto row = rows.begin();
-  model::visit_parts(memory.at(memory.peak()), [&](const char*, double bytes, const char*) { row++->at_peak = bytes; });
+  visit_parts(memory.at(memory.peak()), [&](const char*, double bytes, const char*) { row++->at_peak = bytes; });
   return rows;
 }
 
@@ -53,14 +53,14 @@ bool on_gpu(const MemoryPlan& plan) { return plan.step.recipe.device == model::D
 MemoryPlan memory_plan(const RunOptions& step, std::optional<double> limit, const std::string& limit_of) {
   const model::Config config = config_of(step);
   return {.step = step,
-          .memory = model::step_memory(config, step.recipe, step.B, step.T, step.accumulation),
+          .memory = step_memory(config, step.recipe, step.B, step.T, step.accumulation),
           .limit = limit,
           .limit_of = limit_of,
-          .largest_batch = limit ? model::largest_batch(config, step.recipe, step.T, step.accumulation, *limit) : 0};
+          .largest_batch = limit ? largest_batch(config, step.recipe, step.T, step.accumulation, *limit) : 0};
 }
 
 Json to_json(const MemoryPlan& plan) {
-  const model::Moment peak = plan.memory.peak();
+  const Moment peak = plan.memory.peak();
   Json parts = Json::array();
   for (const Row& row : rows_of_memory(plan.memory)) {
     parts.push_back(
@@ -83,7 +83,7 @@ Json to_json(const MemoryPlan& plan) {
 
 std::string parts_text(const MemoryPlan& plan) {
   const RunOptions& step = plan.step;
-  const model::Moment peak = plan.memory.peak();
+  const Moment peak = plan.memory.peak();
   const std::string micro_steps = step.accumulation > 1 ? fmt::format(", {} micro-steps", step.accumulation) : "";
   const std::string rule = std::string(columns(), '-') + "\n";
   std::string text =

@@ -14,7 +14,7 @@ namespace ablations {
 
 struct MemoryPlan {
   RunOptions step;
-  model::StepMemory memory;
+  StepMemory memory;
   std::optional<double> limit;  // bytes that there are; none: not known
   std::string limit_of;         // whose they are: "NVIDIA H100 has 79.10 GiB"; or why they are not known
   int64_t largest_batch = 0;    // that fits; 0: none, or not known

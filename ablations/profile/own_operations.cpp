@@ -2,8 +2,8 @@
 
 #include "ablations/profile/rates.h"
 #include "ablations/profile/step_calls.h"
-#include "ablations/techniques/costs.h"
 #include "ablations/techniques/operations.h"
+#include "ablations/techniques/step_costs.h"
 #include "model/precision.h"
 #include "text/text.h"
 
@@ -152,9 +152,9 @@ const OwnOperations::Answer& OwnOperations::answer(const Recipe& own, const Reci
     const auto times = static_cast<double>(times_of(timing, n_layer_));
     library_us += times * timing.plain_microseconds;
     own_us += times * timing.own_microseconds.value();
-    const double forward = model::product_flops(static_cast<double>(timing.n), static_cast<double>(timing.m),
-                                                static_cast<double>(timing.k));
-    flops += times * (forward + model::backward_flops(forward));
+    const double forward =
+        product_flops(static_cast<double>(timing.n), static_cast<double>(timing.m), static_cast<double>(timing.k));
+    flops += times * (forward + backward_flops(forward));
   }
   const OwnOperation& operation = operation_of(own, without);
   Answer answer{library_us >= operation.least_ratio * own_us, ""};

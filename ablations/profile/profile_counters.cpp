@@ -1,8 +1,8 @@
 #include "ablations/profile/profile_counters.h"
 
-#include "ablations/run/workload.h"
-#include "harness/machine/environment.h"
-#include "harness/machine/monitor.h"
+#include "ablations/run/gpt2_workload.h"
+#include "harness/machine/gpu_monitor.h"
+#include "harness/machine/machine.h"
 #include "harness/process/utc.h"
 #include "text/text.h"
 

@@ -4,7 +4,7 @@
 
 #include "ablations/run/run.h"
 #include "files/json_file.h"
-#include "harness/gpu/counters.h"
+#include "harness/gpu/gpu_counters.h"
 #include "harness/gpu/metrics.h"
 #include "results/counters.h"
 

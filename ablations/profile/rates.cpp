@@ -1,7 +1,7 @@
 #include "ablations/profile/rates.h"
 
-#include "ablations/profile/mfu.h"
-#include "ablations/techniques/costs.h"
+#include "ablations/profile/utilization.h"
+#include "ablations/techniques/step_costs.h"
 #include "text/figures.h"
 #include "text/text.h"
 

@@ -113,7 +113,7 @@ std::vector<Step> steps_of(const Trace& trace, const std::vector<const Activity*
   return steps;
 }
 
-double percent(double part, double whole) { return whole > 0 ? 100.0 * part / whole : 0.0; }
+double percent_of(double part, double whole) { return whole > 0 ? 100.0 * part / whole : 0.0; }
 
 constexpr size_t most_names = 400;
 
@@ -234,7 +234,7 @@ TraceSummary summarize(const Trace& trace, double wall_ms) {
   }
   summary.gaps.ms = ms(idle_ns);
   if (on_gpu(trace)) {
-    summary.launch_bound_percent = percent(ms(waiting_ns(trace, own_gaps)), ms(step.ns()));
+    summary.launch_bound_percent = percent_of(ms(waiting_ns(trace, own_gaps)), ms(step.ns()));
     summary.kernel_launches = step.launches;
     summary.graph_launches = static_cast<int64_t>(step.graph_launches.size());
   }
@@ -248,10 +248,10 @@ TraceSummary summarize(const Trace& trace, double wall_ms) {
 Busy busy_of(const TraceSummary& summary) {
   const double busy_ms = summary.busy_ms, wall_ms = summary.wall_ms;
   if (!summary.on_gpu()) {
-    return {.percent = percent(busy_ms, summary.traced_wall_ms), .idle_ms = summary.gaps.ms};
+    return {.percent = percent_of(busy_ms, summary.traced_wall_ms), .idle_ms = summary.gaps.ms};
   }
   if (!slower_when_traced(summary).empty()) return {};
-  return {.percent = std::min(100.0, percent(busy_ms, wall_ms)), .idle_ms = std::max(0.0, wall_ms - busy_ms)};
+  return {.percent = std::min(100.0, percent_of(busy_ms, wall_ms)), .idle_ms = std::max(0.0, wall_ms - busy_ms)};
 }
 
 DividedStep divided(const TraceSummary& summary, double clean_ms) {

@@ -6,7 +6,7 @@
 #include "files/files.h"
 #include "files/printable.h"
 #include "files/resources.h"
-#include "harness/machine/environment.h"
+#include "harness/machine/machine.h"
 #include "harness/process/process.h"
 #include "harness/process/utc.h"
 

@@ -2,7 +2,7 @@
 // run.
 #pragma once
 
-#include "ablations/plan/plan.h"
+#include "ablations/plan/make_plan.h"
 #include "ablations/run/runner.h"
 #include "harness/process/process.h"
 

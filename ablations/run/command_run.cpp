@@ -5,8 +5,8 @@
 #include "files/files.h"
 #include "files/resources.h"
 #include "harness/lines/step_reader.h"
-#include "harness/machine/environment.h"
-#include "harness/machine/monitor.h"
+#include "harness/machine/machine.h"
+#include "harness/machine/gpu_monitor.h"
 #include "harness/machine/nvml.h"
 #include "harness/machine/processor_time.h"
 #include "harness/process/descendants.h"
@@ -107,7 +107,7 @@ class Gpus {
   void complete(Record& record, int64_t tokens) const {
     for (const One& one : gpus_) {
       if (!one.is_used) continue;
-      if (!record.monitor) record.monitor = summary_of(one.watch, tokens);
+      if (!record.monitor) record.monitor = results::summary_of(one.watch, tokens);
       for (const std::string& flag : harness::flags(one.watch)) record.flags->push_back(flag);
     }
   }

@@ -1,6 +1,6 @@
 #include "ablations/run/occupy.h"
 
-#include "harness/machine/environment.h"
+#include "harness/machine/machine.h"
 #include "harness/process/unfit.h"
 
 #include <fmt/format.h>

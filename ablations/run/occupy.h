@@ -2,7 +2,7 @@
 // locks them for all its children.
 #pragma once
 
-#include "ablations/plan/plan.h"
+#include "ablations/plan/make_plan.h"
 #include "harness/process/locks.h"
 
 #include <filesystem>

@@ -1,6 +1,6 @@
 #include "ablations/run/options.h"
 
-#include "ablations/techniques/costs.h"
+#include "ablations/techniques/step_costs.h"
 #include "ablations/techniques/techniques.h"
 #include "files/resources.h"
 #include "harness/clock/clock.h"
@@ -77,8 +77,7 @@ Workload workload_of(const RunOptions& options, const std::string& sha256, int64
 
 LeastWork least_work_of(const RunOptions& options) {
   LeastWork work;
-  for (const model::Cost& cost :
-       model::step_costs(config_of(options), options.recipe, options.B, options.T, options.accumulation)) {
+  for (const Cost& cost : step_costs(config_of(options), options.recipe, options.B, options.T, options.accumulation)) {
     work.flops += cost.flops;
     work.bytes += cost.bytes;
   }

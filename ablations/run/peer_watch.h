@@ -3,7 +3,7 @@
 // joules per token can be compared with ours, too.
 #pragma once
 
-#include "ablations/plan/plan.h"
+#include "ablations/plan/make_plan.h"
 #include "ablations/run/watch.h"
 #include "results/record.h"
 

@@ -1,7 +1,7 @@
 // Shows the progress of a study while it runs. Plain text when piped.
 #pragma once
 
-#include "ablations/plan/plan.h"
+#include "ablations/plan/make_plan.h"
 #include "results/record.h"
 
 #include <chrono>

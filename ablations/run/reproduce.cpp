@@ -1,6 +1,6 @@
 #include "ablations/run/reproduce.h"
 
-#include "ablations/run/setting.h"
+#include "ablations/run/run_setting.h"
 #include "ablations/techniques/techniques.h"
 #include "model/config.h"
 #include "text/figures.h"

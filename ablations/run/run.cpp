@@ -1,9 +1,9 @@
 #include "ablations/run/run.h"
 
+#include "ablations/run/gpt2_workload.h"
 #include "ablations/run/memory.h"
 #include "ablations/run/observe.h"
 #include "ablations/run/watch.h"
-#include "ablations/run/workload.h"
 #include "ablations/techniques/techniques.h"
 #include "harness/clock/clock.h"
 #include "harness/machine/file_use.h"

@@ -2,11 +2,11 @@
 
 #include "ablations/plan/shard.h"
 #include "ablations/run/progress.h"
-#include "ablations/run/setting.h"
+#include "ablations/run/run_setting.h"
 #include "ablations/run/study_folder.h"
 #include "files/files.h"
 #include "files/sha256.h"
-#include "harness/machine/monitor.h"
+#include "harness/machine/gpu_monitor.h"
 #include "harness/process/locks.h"
 #include "harness/process/process.h"
 #include "harness/process/unfit.h"

@@ -2,7 +2,7 @@
 // child costs only its own run; a failure of the runner costs only the running child.
 #pragma once
 
-#include "ablations/plan/plan.h"
+#include "ablations/plan/make_plan.h"
 #include "results/record.h"
 
 #include <filesystem>

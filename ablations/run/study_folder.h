@@ -13,7 +13,7 @@
 // only for the plan that it names.
 #pragma once
 
-#include "ablations/plan/plan.h"
+#include "ablations/plan/make_plan.h"
 #include "results/record.h"
 
 #include <filesystem>

@@ -2,7 +2,7 @@
 
 #include "ablations/run/memory.h"
 #include "ablations/run/options.h"
-#include "harness/machine/environment.h"
+#include "harness/machine/machine.h"
 
 #include <algorithm>
 #include <iterator>
@@ -38,7 +38,7 @@ void Watch::complete(Record& record) const {
   RunTiming& timing = record.timing;
   const int64_t timed_steps = std::ssize(timing.step_ms) - timing.warmup_steps;
   const int64_t tokens = record.workload.tokens_per_step / record.workload.ranks.value_or(1);  // of this device
-  record.monitor = summary_of(gpu_, tokens * timed_steps);
+  record.monitor = results::summary_of(gpu_, tokens * timed_steps);
 
   const int threads = busy_threads(monitor_ ? model::Device::cuda : model::Device::cpu,
                                    static_cast<int>(record.environment.threads.value_or(1)));

@@ -2,7 +2,7 @@
 // watches a peer's (peer_watch.h).
 #pragma once
 
-#include "harness/machine/monitor.h"
+#include "harness/machine/gpu_monitor.h"
 #include "harness/machine/processor_time.h"
 #include "model/recipe.h"
 #include "results/record.h"

@@ -1,7 +1,7 @@
 // What the fused operations' techniques share.
 #pragma once
 
-#include "harness/machine/environment.h"
+#include "harness/machine/machine.h"
 #include "model/recipe.h"
 #include "results/observations.h"
 

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <vector>
 
-namespace model {
+namespace ablations {
+
+using namespace model;
 namespace {
 
 constexpr double gibibyte = 1LL << 30;
@@ -17,7 +19,7 @@ struct Sums {
   double log_probabilities = 0, in_loss = 0;
 
   explicit Sums(const StepTable& table) {
-    for (const Row& row : table.rows) {
+    for (const StepRow& row : table.rows) {
       const auto times = static_cast<double>(row.times);
       const bool of_loss = row.op == "cross_entropy" || row.op == "head_loss";
       const bool of_layer = !of_loss && row.op != "embed" && row.part != "ln_f" && row.part != "head";
@@ -144,4 +146,4 @@ int64_t largest_batch(const Config& config, const Recipe& recipe, int64_t T, int
   return fitting;
 }
 
-}  // namespace model
+}  // namespace ablations

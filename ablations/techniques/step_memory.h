@@ -41,7 +41,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace model {
+namespace ablations {
 
 // When a step may hold most. `loss`: in the loss, forward and backward. `backward_begin`: before the last layer's
 // backward pass. `backward_end`: after the embedding's. `update`: in the optimizer.
@@ -90,9 +90,11 @@ void visit_parts(Parts& parts, Visitor&& visit) {
 }
 
 // For `accumulation` micro-steps of B sequences of T tokens. More than two micro-steps take what two take.
-StepMemory step_memory(const Config& config, const Recipe& recipe, int64_t B, int64_t T, int64_t accumulation = 1);
+StepMemory step_memory(const model::Config& config, const model::Recipe& recipe, int64_t B, int64_t T,
+                       int64_t accumulation = 1);
 
 // The largest B, at most 65536, whose step takes no more than `bytes`; 0 where not even one sequence does.
-int64_t largest_batch(const Config& config, const Recipe& recipe, int64_t T, int64_t accumulation, double bytes);
+int64_t largest_batch(const model::Config& config, const model::Recipe& recipe, int64_t T, int64_t accumulation,
+                      double bytes);
 
-}  // namespace model
+}  // namespace ablations

@@ -6,7 +6,9 @@
 #include <stdexcept>
 #include <utility>
 
-namespace model {
+namespace ablations {
+
+using namespace model;
 
 StepSizes::StepSizes(const Config& config, const Recipe& of, int64_t batch, int64_t context)
     : recipe(of),
@@ -27,15 +29,15 @@ StepSizes::StepSizes(const Config& config, const Recipe& of, int64_t batch, int6
       normed(of.norm == Norm::fused ? low : stream),
       held(of.weights == Weights::master ? low : f32) {}
 
-Row& StepTable::at(const std::string& part) {
-  const auto row = std::ranges::find(rows, part, &Row::part);
+StepRow& StepTable::at(const std::string& part) {
+  const auto row = std::ranges::find(rows, part, &StepRow::part);
   if (row == rows.end()) throw std::out_of_range("a step has no part " + part);
   return *row;
 }
 
-void StepTable::fuse(const std::vector<std::string>& parts, Row row) {
+void StepTable::fuse(const std::vector<std::string>& parts, StepRow row) {
   at(parts.front()) = std::move(row);
-  const auto is_other = [&](const Row& one) {
+  const auto is_other = [&](const StepRow& one) {
     return std::ranges::find(parts.begin() + 1, parts.end(), one.part) != parts.end();
   };
   std::erase_if(rows, is_other);
@@ -51,7 +53,7 @@ StepTable reference_table(const StepSizes& s) {
   // x (BT, in) in x_type, weight (out, in), bias (out) or none -> y (BT, out).
   // Backward: dx = dy W and dW = dy^T x. Reads dy, x and W, writes dx, dW and db. Keeps x, converted.
   const auto product = [&](const char* op, const char* part, int64_t times, double in, double out, double x_type,
-                           double bias) -> Row {
+                           double bias) -> StepRow {
     const double x = s.BT * in * x_type, y = s.BT * out * s.low, weight = in * out;
     return {.op = op,
             .part = part,
@@ -67,7 +69,7 @@ StepTable reference_table(const StepSizes& s) {
   };
   // Reads x, weight and bias, writes y; backward reads dy, x and weight, writes dx, dweight, dbias. Keeps x and two
   // float32 numbers of each token: its mean, and one over its deviation.
-  const auto layer_norm = [&](const char* part, int64_t times) -> Row {
+  const auto layer_norm = [&](const char* part, int64_t times) -> StepRow {
     return {.op = "layer_norm",
             .part = part,
             .times = times,
@@ -145,10 +147,10 @@ StepTable reference_table(const StepSizes& s) {
 
 StepTable step_table(const StepSizes& sizes) {
   StepTable table = reference_table(sizes);
-  for (const ablations::Technique& technique : ablations::techniques()) {
+  for (const Technique& technique : techniques()) {
     if (technique.amend) technique.amend(sizes, table);
   }
   return table;
 }
 
-}  // namespace model
+}  // namespace ablations

@@ -1,4 +1,4 @@
-// A step's operations as a table: what each computes, reads, writes and keeps, counted from shapes. costs.h and
+// A step's operations as a table: what each computes, reads, writes and keeps, counted from shapes. step_costs.h and
 // step_memory.h add it up. Each technique amends the rows that it changes (Technique::amend).
 #pragma once
 
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace model {
+namespace ablations {
 
 constexpr double f32 = 4, i64 = 8;  // bytes of a number
 
@@ -25,9 +25,9 @@ constexpr double backward_flops(double forward) { return 2 * forward; }
 
 // What rows are made of: numbers of things, and bytes of one number.
 struct StepSizes {
-  StepSizes(const Config& config, const Recipe& recipe, int64_t batch, int64_t context);
+  StepSizes(const model::Config& config, const model::Recipe& recipe, int64_t batch, int64_t context);
 
-  const Recipe& recipe;
+  const model::Recipe& recipe;
   bool on_cpu, casts;
   int64_t layers;
   double T, C, BT, BTC, heads;
@@ -41,7 +41,7 @@ struct StepSizes {
 };
 
 // One call of an operation. Bytes that it reads and writes are without gradients of weights.
-struct Row {
+struct StepRow {
   std::string op = {}, part = {};  // as in ops.h, and as the model announces it (Ops::on_part)
   int64_t times = 1;               // per micro-step; of the update: per step
   double flops = 0;                // of the forward pass
@@ -54,16 +54,16 @@ struct Row {
 };
 
 struct StepTable {
-  std::vector<Row> rows;  // of forward, in order
-  Row clip = {.op = "clip"}, update = {.op = "adamw"};
+  std::vector<StepRow> rows;  // of forward, in order
+  StepRow clip = {.op = "clip"}, update = {.op = "adamw"};
 
   // The row of a part. Throws std::out_of_range if there is none.
-  Row& at(const std::string& part);
+  StepRow& at(const std::string& part);
   // Puts one row in the place of these parts, which must be neighbours.
-  void fuse(const std::vector<std::string>& parts, Row row);
+  void fuse(const std::vector<std::string>& parts, StepRow row);
 };
 
 // A step of B sequences of T tokens under the recipe.
 StepTable step_table(const StepSizes& sizes);
 
-}  // namespace model
+}  // namespace ablations

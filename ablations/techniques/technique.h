@@ -5,8 +5,8 @@
 #pragma once
 
 #include "ablations/techniques/step_table.h"
-#include "ablations/techniques/text.h"
-#include "harness/machine/environment.h"
+#include "ablations/techniques/technique_text.h"
+#include "harness/machine/machine.h"
 #include "model/recipe.h"
 #include "results/common.h"
 #include "results/observations.h"
@@ -70,7 +70,7 @@ struct Technique {
   std::function<double(const model::Recipe&)> tolerance = nullptr;
 
   // Changes what a step computes, moves and keeps in memory, as the recipe's value of the field does.
-  std::function<void(const model::StepSizes&, model::StepTable&)> amend = nullptr;
+  std::function<void(const StepSizes&, StepTable&)> amend = nullptr;
 
   // Whether the run did what the field says, also for its plain value; none if the field has no meaning on the recipe's
   // device.

@@ -26,8 +26,9 @@ const std::vector<Claim>& contradicted_claims();
 // nullptr for an unknown name.
 const Optimization* find_optimization(const std::string& name);
 
-// Whether a typed text means the optimization of that name and title. It may ignore case and have or lack the "+ " of
-// tables. It may be the title that a proof gave it ("oneDNN float32 products" for "oneDNN products").
+// Whether a typed text means the optimization of that name and title. It is the name, or begins with the title's first
+// word and has the title's other words, in any order. Other words may be among them: a proof adds some ("oneDNN float32
+// products" for "oneDNN products"). Neither case nor the "+" of tables counts.
 bool matches_name(const std::string& typed, const std::string& name, const std::string& title);
 
 // The title of a rung after its proof (Optimization::title_seen). `observations`: of one of its runs.
@@ -40,8 +41,8 @@ std::string recipe_obstacle(const model::Recipe& recipe, const harness::Machine&
 // Why batches cannot be made so of the data, a text or a token file; empty: they can.
 std::string batches_obstacle(model::Batches batches, const std::filesystem::path& data);
 
-// How far the losses of two correct programs may differ, in nats. It follows only from the coarser of the number types
-// that the two recipes compute in. Earlier rungs of a ladder do not count.
+// How far the losses of two correct programs may differ, in nats. It is the widest tolerance that a technique gives one
+// of the two recipes, and at least 1e-3, float32's. Earlier rungs of a ladder do not count.
 double tolerance_between(const model::Recipe& recipe, const model::Recipe& reference);
 
 // By how much a correct program's first loss is above the reference's, in nats. It is the logarithm of how many times

@@ -1,6 +1,6 @@
 #include "ablations/training/quality.h"
 
-#include "ablations/plan/ladder.h"
+#include "ablations/plan/ladder_file.h"
 #include "harness/stats/stats.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // `ladder ablate`: begins or resumes a study.
-#include "ablations/plan/ladder.h"
+#include "ablations/plan/ladder_file.h"
 #include "ablations/plan/quick.h"
 #include "ablations/plan/shard.h"
 #include "ablations/profile/estimate.h"
@@ -15,7 +15,7 @@
 #include "cli/place.h"
 #include "files/files.h"
 #include "files/printable.h"
-#include "harness/machine/environment.h"
+#include "harness/machine/machine.h"
 #include "harness/process/locks.h"
 #include "harness/process/unfit.h"
 #include "study/archive/seal.h"
@@ -33,7 +33,7 @@
 #include <utility>
 #include <vector>
 
-namespace ablations {
+namespace cli {
 
 namespace fs = std::filesystem;
 using files::printable;
@@ -249,4 +249,4 @@ int ablate(const AblateFlags& flags) {
   return is_to_loss(flags) ? to_loss(to_loss_flags(flags)) : measure_ladder(flags);
 }
 
-}  // namespace ablations
+}  // namespace cli

@@ -1,4 +1,4 @@
-#include "ablations/plan/ladder.h"
+#include "ablations/plan/ladder_file.h"
 #include "ablations/profile/memory_plan.h"
 #include "ablations/profile/rates.h"
 #include "ablations/run/occupy.h"
@@ -7,9 +7,10 @@
 #include "cli/gpt2/prospect.h"
 #include "cli/gpt2/request.h"
 #include "files/json_file.h"
+#include "files/printable.h"
 #include "files/resources.h"
-#include "harness/machine/environment.h"
-#include "harness/machine/monitor.h"
+#include "harness/machine/gpu_monitor.h"
+#include "harness/machine/machine.h"
 #include "harness/machine/system_memory.h"
 #include "results/environment.h"
 #include "text/figures.h"
@@ -33,7 +34,7 @@
 #include <utility>
 #include <vector>
 
-namespace ablations {
+namespace cli {
 
 namespace fs = std::filesystem;
 using files::Json;
@@ -101,7 +102,7 @@ Json ladders_json(const std::vector<std::string>& names) {
 }
 
 // Waits until nobody else measures on the devices.
-Rates rates_of(const harness::Machine& machine) {
+Rates machine_rates(const harness::Machine& machine) {
   std::set<model::Device> devices{model::Device::cpu};
   if (machine.gpu) devices.insert(model::Device::cuda);
   const Occupied held = occupy(devices, "ladder doctor --peaks", fs::current_path(), true);
@@ -200,7 +201,7 @@ int doctor(const DoctorFlags& flags) {
     Json found{{"environment", json_of(environment_here())},
                {"notes", things_to_fix(machine)},
                {"ladders", ladders_json(names)}};
-    if (flags.peaks) found["peaks"] = to_json(rates_of(machine));
+    if (flags.peaks) found["peaks"] = to_json(machine_rates(machine));
     fmt::print("{}\n", files::ascii_text(found));
     return 0;
   }
@@ -214,7 +215,7 @@ int doctor(const DoctorFlags& flags) {
     return 0;
   }
   if (flags.peaks) {
-    fmt::print("{}\n", rates_text(rates_of(machine)));
+    fmt::print("{}\n", rates_text(machine_rates(machine)));
     print_notes(things_to_fix(machine));
     return 0;
   }
@@ -225,4 +226,4 @@ int doctor(const DoctorFlags& flags) {
   return 0;
 }
 
-}  // namespace ablations
+}  // namespace cli

@@ -5,8 +5,6 @@
 //   FOLDER/gate.json                       the verdict (results/schemas/gate.v1.json)
 //   FOLDER/unsaved.json                    what it saves as baselines, until it has
 //   FOLDER/summary.md, gate.html, charts/  the same for people
-#include "plots/gate.h"
-
 #include "ablations/plan/gate_plan.h"
 #include "ablations/run/child.h"
 #include "ablations/run/occupy.h"
@@ -18,13 +16,14 @@
 #include "files/files.h"
 #include "files/printable.h"
 #include "files/sha256.h"
-#include "harness/machine/environment.h"
+#include "harness/machine/machine.h"
 #include "harness/process/unfit.h"
 #include "harness/stats/verdict.h"
 #include "model/config.h"
 #include "model/data.h"
+#include "plots/gate_text.h"
 #include "study/analysis.h"
-#include "study/gate/baseline.h"
+#include "study/gate/baseline_file.h"
 #include "study/gate/gate_verdict.h"
 #include "text/figures.h"
 
@@ -39,7 +38,7 @@
 #include <utility>
 #include <variant>
 
-namespace ablations {
+namespace cli {
 
 namespace fs = std::filesystem;
 using files::Json;
@@ -390,4 +389,4 @@ int gate(const GateFlags& flags) {
   return show(result, out, flags.json);
 }
 
-}  // namespace ablations
+}  // namespace cli

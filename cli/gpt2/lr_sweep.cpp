@@ -1,12 +1,10 @@
 // `ladder train --lr-sweep`: a short training for each learning rate, and what they show.
-#include "plots/lr_sweep.h"
-
-#include "ablations/run/workload.h"
+#include "ablations/run/gpt2_workload.h"
 #include "ablations/techniques/operations.h"
 #include "ablations/training/rate_grid.h"
 #include "ablations/training/rate_verdict.h"
-#include "ablations/training/training.h"
 #include "ablations/training/training_folder.h"
+#include "ablations/training/training_loop.h"
 #include "cli/commands.h"
 #include "cli/draw.h"
 #include "cli/gpt2/training_request.h"
@@ -17,7 +15,8 @@
 #include "harness/process/locks.h"
 #include "harness/process/process.h"
 #include "model/trainer.h"
-#include "plots/training_report.h"
+#include "plots/lr_sweep_text.h"
+#include "plots/training_summary.h"
 #include "text/figures.h"
 
 #include <fmt/format.h>
@@ -31,7 +30,7 @@
 #include <utility>
 #include <vector>
 
-namespace ablations {
+namespace cli {
 
 namespace fs = std::filesystem;
 using files::printable;
@@ -166,4 +165,4 @@ int lr_sweep(const TrainingFlags& flags, const std::string& range) {
   return stopped ? 130 : sweep.best ? 0 : 1;
 }
 
-}  // namespace ablations
+}  // namespace cli

@@ -14,14 +14,14 @@
 #include <string>
 
 int main(int argc, char** argv) {
-  return ablations::exit_status([&] {
+  return cli::exit_status([&] {
     for (const std::string& name : harness::silence_libraries()) {
       fmt::print(stderr, "note: {} is ignored: the library would print among the results on standard output\n",
                  files::printable(name));
     }
     try {
       // Before anything looks for GPUs.
-      return ablations::run_command_line(argc, argv, [] { model::choose_gpu(model::ranks_of_environment()); });
+      return cli::run_command_line(argc, argv, [] { model::choose_gpu(model::ranks_of_environment()); });
     } catch (const c10::Error& error) {
       std::string text = error.what_without_backtrace();
       if (text.starts_with("CUDA ")) {  // hints for those who debug or set up PyTorch follow

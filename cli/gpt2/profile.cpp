@@ -1,16 +1,16 @@
 // `ladder profile`: traces one recipe in this process, or compares two, each traced by a process of its own.
-#include "ablations/plan/ladder.h"
+#include "ablations/plan/ladder_file.h"
 #include "ablations/profile/explain.h"
 #include "ablations/profile/profile_counters.h"
 #include "ablations/profile/rates.h"
-#include "ablations/profile/roofline.h"
+#include "ablations/profile/roofline_limits.h"
 #include "ablations/profile/trace_run.h"
 #include "ablations/run/child.h"
+#include "ablations/run/gpt2_workload.h"
 #include "ablations/run/memory.h"
 #include "ablations/run/occupy.h"
 #include "ablations/run/options.h"
 #include "ablations/run/study_folder.h"
-#include "ablations/run/workload.h"
 #include "cli/commands.h"
 #include "cli/defaults.h"
 #include "cli/gpt2/request.h"
@@ -18,7 +18,7 @@
 #include "files/files.h"
 #include "files/printable.h"
 #include "harness/gpu/metrics.h"
-#include "harness/machine/environment.h"
+#include "harness/machine/machine.h"
 #include "harness/process/locks.h"
 #include "harness/process/process.h"
 #include "harness/process/unfit.h"
@@ -32,7 +32,7 @@
 #include <optional>
 #include <stdexcept>
 
-namespace ablations {
+namespace cli {
 
 namespace fs = std::filesystem;
 using files::Json;
@@ -90,7 +90,7 @@ int trace(const ProfileFlags& flags) {
   TracedRun traced = trace_run(options, title);
   if (limits) {
     const model::Config config = model::with_positions(model::preset(options.model), options.positions);
-    const auto costs = model::step_costs(config, options.recipe, options.B, options.T, options.accumulation);
+    const auto costs = step_costs(config, options.recipe, options.B, options.T, options.accumulation);
     const MeasuredMs measured = measured_by_part(traced.document.summary);
     Roofline& result = traced.document.roofline.emplace(roofline(costs, *limits, measured));
     if (const std::string why = refutation_of(result); !why.empty()) {
@@ -223,4 +223,4 @@ int profile(const ProfileFlags& flags) {
   throw std::invalid_argument("profile: needs one of --trace, --diff, --counters and --list-metrics");
 }
 
-}  // namespace ablations
+}  // namespace cli

@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace ablations {
+namespace cli {
 
 Prospect prospect_of(const StudyFlags& flags) {
   Prospect prospect{.plan = make_plan(flags, OwnAre::as_listed), .estimate = {}, .refusal = ""};
@@ -59,4 +59,4 @@ std::string rungs_text(const Prospect& prospect) {
   return text;
 }
 
-}  // namespace ablations
+}  // namespace cli

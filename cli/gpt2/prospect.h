@@ -1,13 +1,13 @@
 // What a study would be on this machine, told before any run.
 #pragma once
 
-#include "ablations/plan/plan.h"
+#include "ablations/plan/make_plan.h"
 #include "ablations/profile/estimate.h"
 #include "cli/flags.h"
 
 #include <string>
 
-namespace ablations {
+namespace cli {
 
 struct Prospect {
   Plan plan;
@@ -27,4 +27,4 @@ std::string summary_of(const Prospect& prospect);
 // A line for each rung, and that summary.
 std::string rungs_text(const Prospect& prospect);
 
-}  // namespace ablations
+}  // namespace cli

@@ -10,7 +10,7 @@
 #include "files/files.h"
 #include "files/resources.h"
 #include "files/what_is.h"
-#include "harness/machine/environment.h"
+#include "harness/machine/machine.h"
 #include "harness/process/unfit.h"
 #include "harness/process/utc.h"
 #include "model/config.h"
@@ -25,7 +25,7 @@
 #include <random>
 #include <stdexcept>
 
-namespace ablations {
+namespace cli {
 
 namespace fs = std::filesystem;
 
@@ -52,7 +52,7 @@ void check_step(const RunOptions& step, const harness::Machine& machine = harnes
 }
 
 // The tokens that the plan's runs read. A text is tokenised here once, so that no run has to.
-model::TokenStream tokens_of(const PlannedWorkload& workload) {
+model::TokenStream planned_tokens(const PlannedWorkload& workload) {
   const int64_t vocabulary = model::preset(workload.model).vocabulary;
   const std::string& file = workload.tokens;
   if (!file.empty() && fs::exists(file)) return model::load_tokens(file, vocabulary, model::Keep::in_file);
@@ -198,7 +198,7 @@ Plan make_plan(const StudyFlags& ablate, OwnAre own) {
 
 std::string check_workload(const Plan& plan) {
   const PlannedWorkload& workload = plan.workload;
-  const model::TokenStream tokens = tokens_of(workload);  // in the file: they may be more than the memory
+  const model::TokenStream tokens = planned_tokens(workload);  // in the file: they may be more than the memory
   for (size_t i = 0; i < plan.rungs.size(); ++i) {
     const Rung& rung = plan.rungs[i];
     if (rung.status != Rung::Status::planned) continue;
@@ -386,4 +386,4 @@ std::vector<Input> inputs_of(const StepFlags& flags) {
   return inputs;
 }
 
-}  // namespace ablations
+}  // namespace cli

@@ -2,7 +2,7 @@
 // everything that would fail later.
 #pragma once
 
-#include "ablations/plan/plan.h"
+#include "ablations/plan/make_plan.h"
 #include "ablations/run/run.h"
 #include "cli/flags.h"
 #include "cli/place.h"
@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <string>
 
-namespace ablations {
+namespace cli {
 
 // Each throws std::invalid_argument that names the flag or file, its value and what is allowed. Each throws
 // harness::Unfit for a rung or a device that this machine lacks.
@@ -39,4 +39,4 @@ std::string chosen_ladder(const std::string& named);
 // All files that a run reads: those of its flags, and the defaults of flags that are not given.
 std::vector<Input> inputs_of(const StepFlags& flags);
 
-}  // namespace ablations
+}  // namespace cli

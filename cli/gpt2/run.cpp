@@ -25,7 +25,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace cli {
 
 namespace fs = std::filesystem;
 using files::Json;
@@ -154,4 +154,4 @@ int run(const RunFlags& flags) {
   return fault.empty() && reproduced ? 0 : 1;
 }
 
-}  // namespace ablations
+}  // namespace cli

@@ -1,6 +1,6 @@
 // `ladder sample`: text by trained weights.
+#include "ablations/run/gpt2_workload.h"
 #include "ablations/run/options.h"
-#include "ablations/run/workload.h"
 #include "cli/commands.h"
 #include "cli/defaults.h"
 #include "cli/prompt.h"
@@ -19,7 +19,7 @@
 #include <stdexcept>
 #include <utility>
 
-namespace ablations {
+namespace cli {
 
 using files::Json;
 
@@ -100,4 +100,4 @@ int sample(const SampleFlags& flags) {
   return harness::interrupted() ? 130 : 0;
 }
 
-}  // namespace ablations
+}  // namespace cli

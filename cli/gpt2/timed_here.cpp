@@ -1,8 +1,8 @@
 #include "cli/gpt2/timed_here.h"
 
 #include "ablations/run/child.h"
+#include "ablations/run/gpt2_workload.h"
 #include "ablations/run/occupy.h"
-#include "ablations/run/workload.h"
 #include "files/files.h"
 #include "files/json_file.h"
 #include "harness/process/process.h"
@@ -18,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-namespace ablations {
+namespace cli {
 
 OwnOperations own_operations_here(const RunOptions& step, bool wait) {
   constexpr int64_t most_tokens = 1024;
@@ -76,4 +76,4 @@ void tell_times(const RunOptions& options, const std::string& without) {
   }
 }
 
-}  // namespace ablations
+}  // namespace cli

@@ -7,7 +7,7 @@
 
 #include <string>
 
-namespace ablations {
+namespace cli {
 
 // Times are of the step's size, with a batch of about a thousand tokens. Larger batches have the same rates. The CPU is
 // locked while the object lives. Asking throws harness::Unfit if the CPU is in use and not `wait`, or a process failed.
@@ -16,4 +16,4 @@ OwnOperations own_operations_here(const RunOptions& step, bool wait);
 // The child process's part. Writes the times to file descriptor 3. `without`: a recipe as JSON.
 void tell_times(const RunOptions& options, const std::string& without);
 
-}  // namespace ablations
+}  // namespace cli

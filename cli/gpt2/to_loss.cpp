@@ -1,11 +1,9 @@
 // `ladder ablate --to-loss`: trains each rung with each seed, a process for each training, and what they show.
-#include "plots/to_loss.h"
-
-#include "ablations/plan/ladder.h"
-#include "ablations/plan/plan.h"
+#include "ablations/plan/ladder_file.h"
+#include "ablations/plan/make_plan.h"
 #include "ablations/run/child.h"
 #include "ablations/run/occupy.h"
-#include "ablations/run/setting.h"
+#include "ablations/run/run_setting.h"
 #include "ablations/run/study_folder.h"
 #include "ablations/training/quality.h"
 #include "ablations/training/training_folder.h"
@@ -18,13 +16,14 @@
 #include "cli/place.h"
 #include "files/files.h"
 #include "files/printable.h"
-#include "harness/machine/environment.h"
+#include "harness/machine/machine.h"
 #include "harness/process/locks.h"
 #include "harness/process/process.h"
 #include "harness/process/unfit.h"
 #include "harness/process/utc.h"
 #include "model/config.h"
-#include "plots/training_report.h"
+#include "plots/to_loss_text.h"
+#include "plots/training_summary.h"
 #include "text/figures.h"
 
 #include <fmt/format.h>
@@ -42,7 +41,7 @@
 #include <utility>
 #include <vector>
 
-namespace ablations {
+namespace cli {
 
 namespace fs = std::filesystem;
 using files::printable;
@@ -310,4 +309,4 @@ int to_loss(const ToLossFlags& flags) {
   return all_ended_well(study) ? 0 : 1;
 }
 
-}  // namespace ablations
+}  // namespace cli

@@ -1,11 +1,11 @@
 // `ladder train`: begins or resumes a training.
+#include "ablations/run/gpt2_workload.h"
 #include "ablations/run/reproduce.h"
-#include "ablations/run/workload.h"
 #include "ablations/techniques/operations.h"
 #include "ablations/training/checkpoints.h"
-#include "ablations/training/training.h"
 #include "ablations/training/training_folder.h"
 #include "ablations/training/training_log.h"
+#include "ablations/training/training_loop.h"
 #include "cli/commands.h"
 #include "cli/defaults.h"
 #include "cli/gpt2/request.h"
@@ -38,7 +38,7 @@
 #include <utility>
 #include <vector>
 
-namespace ablations {
+namespace cli {
 
 namespace fs = std::filesystem;
 using files::Json;
@@ -390,4 +390,4 @@ int train(const TrainFlags& flags) {
   return status_of(end);
 }
 
-}  // namespace ablations
+}  // namespace cli

@@ -1,6 +1,6 @@
 #include "cli/gpt2/training_request.h"
 
-#include "ablations/plan/ladder.h"
+#include "ablations/plan/ladder_file.h"
 #include "ablations/techniques/techniques.h"
 #include "cli/defaults.h"
 #include "cli/gpt2/request.h"
@@ -10,7 +10,7 @@
 #include "files/resources.h"
 #include "files/sha256.h"
 #include "files/what_is.h"
-#include "harness/machine/environment.h"
+#include "harness/machine/machine.h"
 #include "harness/process/utc.h"
 #include "model/checkpoint.h"
 #include "model/config.h"
@@ -30,7 +30,7 @@
 #include <stdexcept>
 #include <utility>
 
-namespace ablations {
+namespace cli {
 
 namespace fs = std::filesystem;
 
@@ -354,4 +354,4 @@ std::vector<Input> inputs_of(const TrainingFiles& files) {
           {"--weights", files.weights.value_or("")}};
 }
 
-}  // namespace ablations
+}  // namespace cli

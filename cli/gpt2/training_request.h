@@ -3,7 +3,7 @@
 #pragma once
 
 #include "ablations/run/options.h"
-#include "ablations/training/training.h"
+#include "ablations/training/training_loop.h"
 #include "cli/flags.h"
 #include "cli/place.h"
 
@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace cli {
 
 struct PreparedTraining {
   Training training;
@@ -44,4 +44,4 @@ void load_first_weights(model::Trainer& trainer, const Training& training);
 // All files that a training reads.
 std::vector<Input> inputs_of(const TrainingFiles& files);
 
-}  // namespace ablations
+}  // namespace cli

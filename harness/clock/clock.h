@@ -5,7 +5,7 @@
 // window is kept, too; it is longer by the latency of the first and the last event.
 #pragma once
 
-#include "harness/clock/workload.h"
+#include "harness/clock/measured_workload.h"
 
 #include <cstdint>
 #include <functional>

@@ -1,6 +1,6 @@
 #include "files/printable.h"
+#include "harness/gpu/activities.h"
 #include "harness/gpu/cupti.h"
-#include "harness/gpu/trace.h"
 
 #include <cuda_runtime_api.h>
 #include <cupti.h>

@@ -1,4 +1,4 @@
-#include "harness/gpu/trace.h"
+#include "harness/gpu/activities.h"
 
 #include <ATen/Parallel.h>
 #include <ATen/record_function.h>

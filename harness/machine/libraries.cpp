@@ -1,5 +1,5 @@
 // What PyTorch and CUDA tell of the machine and of themselves.
-#include "harness/machine/environment.h"
+#include "harness/machine/machine.h"
 
 #include <ATen/Parallel.h>
 #include <ATen/Version.h>

@@ -1,6 +1,6 @@
 #include "study/archive/fastest_rung.h"
 
-#include "ablations/run/setting.h"
+#include "ablations/run/run_setting.h"
 #include "ablations/run/study_folder.h"
 #include "files/files.h"
 #include "results/study.h"
@@ -10,7 +10,7 @@
 #include <exception>
 #include <vector>
 
-namespace ablations {
+namespace study {
 
 namespace fs = std::filesystem;
 
@@ -74,4 +74,4 @@ FastestShown fastest_shown(const fs::path& folder, const std::string& model, con
   return found;
 }
 
-}  // namespace ablations
+}  // namespace study

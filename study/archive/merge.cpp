@@ -1,7 +1,7 @@
 #include "study/archive/merge.h"
 
 #include "ablations/plan/shard.h"
-#include "ablations/run/setting.h"
+#include "ablations/run/run_setting.h"
 #include "ablations/run/study_folder.h"
 #include "files/files.h"
 #include "harness/process/locks.h"
@@ -17,7 +17,7 @@
 #include <stdexcept>
 #include <utility>
 
-namespace ablations {
+namespace study {
 
 namespace fs = std::filesystem;
 
@@ -79,7 +79,7 @@ Source read_source(const fs::path& folder) {
 
 void check_plans(const std::vector<const Source*>& sources) {
   for (const Source* source : sources) {
-    const auto lines = differences(sources.front()->plan, source->plan);
+    const auto lines = plan_differences(sources.front()->plan, source->plan);
     if (lines.empty()) continue;
     const size_t told = std::min<size_t>(lines.size(), 3);
     throw std::invalid_argument(
@@ -245,4 +245,4 @@ std::vector<MergedStudy> merge_studies(const fs::path& out, const std::vector<fs
   return studies;
 }
 
-}  // namespace ablations
+}  // namespace study

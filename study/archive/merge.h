@@ -3,13 +3,13 @@
 // measured and merged later.
 #pragma once
 
-#include "ablations/plan/plan.h"
+#include "ablations/plan/make_plan.h"
 
 #include <filesystem>
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace study {
 
 struct MergedStudy {
   std::filesystem::path folder;
@@ -24,4 +24,4 @@ struct MergedStudy {
 std::vector<MergedStudy> merge_studies(const std::filesystem::path& out,
                                        const std::vector<std::filesystem::path>& shards, bool group_by_device);
 
-}  // namespace ablations
+}  // namespace study

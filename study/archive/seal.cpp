@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <utility>
 
-namespace ablations {
+namespace study {
 
 namespace fs = std::filesystem;
 using files::Json;
@@ -122,4 +122,4 @@ void check_not_edited(const Plan& plan, const fs::path& folder) {
   }
 }
 
-}  // namespace ablations
+}  // namespace study

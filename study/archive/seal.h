@@ -3,7 +3,7 @@
 // numbers then follow from its records. So nothing here seals an edited record without being asked.
 #pragma once
 
-#include "ablations/plan/plan.h"
+#include "ablations/plan/make_plan.h"
 #include "files/json_file.h"
 #include "results/study.h"
 
@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace study {
 
 // Something that is not as it must be.
 struct Finding {
@@ -48,4 +48,4 @@ bool has_edited_records(const std::vector<Finding>& edits, const std::filesystem
 // Throws std::invalid_argument if a good record of the plan was edited. A new study.json would make it look measured.
 void check_not_edited(const Plan& plan, const std::filesystem::path& folder);
 
-}  // namespace ablations
+}  // namespace study

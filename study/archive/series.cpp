@@ -9,14 +9,14 @@
 #include <cmath>
 #include <utility>
 
-namespace ablations {
+namespace study {
 
 using files::Json;
 
 namespace {
 
 // "+5.2 %", "-0.31 %"
-std::string percent(double ratio) {
+std::string as_percent(double ratio) {
   const double change = 100 * (ratio - 1);
   return std::abs(change) < 0.995 ? fmt::format("{:+.2f} %", change) : fmt::format("{:+.1f} %", change);
 }
@@ -36,12 +36,12 @@ std::vector<std::string> changes_in_words(const DescribedSeries& series) {
   std::vector<std::string> parts;
   for (const SeriesStep& step : series.steps) {
     const SeriesPoint &at = series.points.at(step.at), &before = series.points.at(step.at - 1);
-    parts.push_back(fmt::format("{} at {}, after {}", percent(step.ratio), place(at),
+    parts.push_back(fmt::format("{} at {}, after {}", as_percent(step.ratio), place(at),
                                 before.git_commit == at.git_commit ? "the same commit" : commit_name(before)));
   }
   if (series.drift) {
-    parts.push_back(fmt::format("a drift of {} a study, together {}{}{}", percent(series.drift->ratio_per_study),
-                                percent(series.drift->ratio), parts.empty() ? " since " : " beside the jumps",
+    parts.push_back(fmt::format("a drift of {} a study, together {}{}{}", as_percent(series.drift->ratio_per_study),
+                                as_percent(series.drift->ratio), parts.empty() ? " since " : " beside the jumps",
                                 parts.empty() ? place(series.points.front()) : ""));
   }
   return parts;
@@ -60,7 +60,7 @@ std::string finding(const DescribedSeries& series, const SeriesVerdict& verdict,
                : fmt::format("no change found in {} studies", n);
   }
   std::string text = fmt::format("{}", fmt::join(parts, "; "));
-  const std::string now = fmt::format("; now {} against its best level", percent(std::exp(verdict.lost)));
+  const std::string now = fmt::format("; now {} against its best level", as_percent(std::exp(verdict.lost)));
   if (verdict.unsure)
     return text + fmt::format("; not sure yet: among {} rungs, chance does as much too often", verdict.judged_together);
   if (verdict.trend == Trend::unchanged)
@@ -203,4 +203,4 @@ std::vector<DescribedSeries> describe(const std::vector<Series>& all, double min
   return result;
 }
 
-}  // namespace ablations
+}  // namespace study

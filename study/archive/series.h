@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace study {
 
 // A rung of this program (no peer's) in a study that passed study.v1.json and was to measure it.
 struct HistoryPoint {
@@ -58,4 +58,4 @@ std::vector<DescribedSeries> describe(const std::vector<Series>& all, double min
 // JSON carries UTF-8 only; names of files, and texts that were cut, may be anything.
 std::string as_utf8(const std::string& text);
 
-}  // namespace ablations
+}  // namespace study

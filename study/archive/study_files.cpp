@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace ablations {
+namespace study {
 
 namespace fs = std::filesystem;
 using files::printable;
@@ -43,4 +43,4 @@ StudyFiles computed_study(const Plan& plan, const fs::path& folder) {
   return files;
 }
 
-}  // namespace ablations
+}  // namespace study

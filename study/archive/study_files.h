@@ -1,7 +1,7 @@
 // A study with the files of its folder, for a report.
 #pragma once
 
-#include "ablations/plan/plan.h"
+#include "ablations/plan/make_plan.h"
 #include "results/record.h"
 #include "results/study.h"
 #include "study/archive/seal.h"
@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace study {
 
 struct StudyFiles {
   std::string source;  // the last part of its name, printable
@@ -30,4 +30,4 @@ StudyFiles computed_study(const Plan& plan, const std::filesystem::path& folder)
 // The last part of a path, printable: what a page may say of where something was.
 std::string last_part(const std::filesystem::path& path);
 
-}  // namespace ablations
+}  // namespace study

@@ -10,7 +10,7 @@
 #include <set>
 #include <stdexcept>
 
-namespace ablations {
+namespace study {
 
 namespace fs = std::filesystem;
 
@@ -33,4 +33,4 @@ StudyPlace::StudyPlace(const fs::path& path) : folder_(files::named_folder(path)
                   there.empty() ? "" : fmt::format("; name one in it: {}", fmt::join(there, ", "))));
 }
 
-}  // namespace ablations
+}  // namespace study

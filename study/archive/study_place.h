@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string>
 
-namespace ablations {
+namespace study {
 
 class StudyPlace {
  public:
@@ -20,4 +20,4 @@ class StudyPlace {
   std::string name_;
 };
 
-}  // namespace ablations
+}  // namespace study

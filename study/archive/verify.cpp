@@ -2,7 +2,7 @@
 
 #include "ablations/run/reproduce.h"
 #include "ablations/run/run.h"
-#include "ablations/run/setting.h"
+#include "ablations/run/run_setting.h"
 #include "ablations/run/study_folder.h"
 #include "ablations/techniques/techniques.h"
 #include "files/files.h"
@@ -22,7 +22,7 @@
 #include <stdexcept>
 #include <utility>
 
-namespace ablations {
+namespace study {
 
 namespace fs = std::filesystem;
 using files::Json;
@@ -246,4 +246,4 @@ Verification verify_study(const fs::path& folder) {
   return verification;
 }
 
-}  // namespace ablations
+}  // namespace study

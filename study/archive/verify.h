@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace study {
 
 // What study.json must say. Throws std::invalid_argument for a plan, record or trace that cannot be read.
 struct Recomputed {
@@ -39,4 +39,4 @@ struct Verification {
 // be read is a finding.
 Verification verify_study(const std::filesystem::path& folder);
 
-}  // namespace ablations
+}  // namespace study

@@ -1,6 +1,6 @@
 #include "study/gate/compare.h"
 
-#include "ablations/run/setting.h"
+#include "ablations/run/run_setting.h"
 #include "ablations/techniques/techniques.h"
 #include "harness/process/unfit.h"
 #include "harness/process/utc.h"
@@ -16,7 +16,7 @@
 #include <set>
 #include <stdexcept>
 
-namespace ablations {
+namespace study {
 
 namespace {
 
@@ -233,4 +233,4 @@ Comparison compare_sides(const Side& base, const Side& head, const CompareOption
   return comparison;
 }
 
-}  // namespace ablations
+}  // namespace study

@@ -6,7 +6,7 @@
 #include "results/comparison.h"
 #include "study/gate/side.h"
 
-namespace ablations {
+namespace study {
 
 struct CompareOptions {
   double min_effect = harness::usual_min_effect;
@@ -22,4 +22,4 @@ inline constexpr const char* not_interleaved =
 // records have different circumstances (results/setting.h). With `force` the result lists them under "forced" instead.
 Comparison compare_sides(const Side& base, const Side& head, const CompareOptions& options);
 
-}  // namespace ablations
+}  // namespace study

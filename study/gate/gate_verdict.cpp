@@ -1,11 +1,11 @@
 #include "study/gate/gate_verdict.h"
 
 #include "ablations/plan/gate_plan.h"
-#include "ablations/run/setting.h"
+#include "ablations/run/run_setting.h"
 #include "ablations/run/study_folder.h"
 #include "harness/process/utc.h"
 #include "harness/stats/verdict.h"
-#include "study/gate/baseline.h"
+#include "study/gate/baseline_file.h"
 #include "study/gate/compare.h"
 #include "study/measured.h"
 
@@ -17,7 +17,7 @@
 #include <optional>
 #include <utility>
 
-namespace ablations {
+namespace study {
 
 namespace fs = std::filesystem;
 
@@ -360,4 +360,4 @@ Judgement gate_verdict(const Plan& plan, const fs::path& folder, int64_t pairs, 
   return {.result = std::move(result), .files = std::move(files)};
 }
 
-}  // namespace ablations
+}  // namespace study

@@ -1,14 +1,14 @@
 // From a gate's records to its verdict.
 #pragma once
 
-#include "ablations/plan/plan.h"
+#include "ablations/plan/make_plan.h"
 #include "results/gate.h"
 
 #include <filesystem>
 #include <variant>
 #include <vector>
 
-namespace ablations {
+namespace study {
 
 // A file that later gates judge by.
 struct KeptFile {
@@ -28,4 +28,4 @@ std::filesystem::path folder_of_baselines(const Plan& plan, const std::filesyste
 // differ without --force.
 Judgement gate_verdict(const Plan& plan, const std::filesystem::path& folder, int64_t pairs, bool topped_up);
 
-}  // namespace ablations
+}  // namespace study

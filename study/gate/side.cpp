@@ -1,12 +1,12 @@
 #include "study/gate/side.h"
 
-#include "ablations/run/setting.h"
+#include "ablations/run/run_setting.h"
 #include "ablations/run/study_folder.h"
 #include "ablations/techniques/techniques.h"
 #include "files/files.h"
 #include "study/analysis.h"
 #include "study/archive/study_place.h"
-#include "study/gate/baseline.h"
+#include "study/gate/baseline_file.h"
 #include "study/measured.h"
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@
 #include <stdexcept>
 #include <utility>
 
-namespace ablations {
+namespace study {
 
 namespace fs = std::filesystem;
 using files::Json;
@@ -24,7 +24,7 @@ using files::Json;
 namespace {
 
 // What a record without a plan is called.
-std::string label_of(const Record& record) {
+std::string record_label(const Record& record) {
   if (record.optimizations.empty()) return "start";
   const std::string& name = record.optimizations.back();
   const Optimization* last = find_optimization(name);
@@ -65,7 +65,7 @@ void add_records(Side& side, const fs::path& folder) {
   }
   std::ranges::stable_sort(records, {},
                            [](const Record& record) { return std::pair(record.optimizations.size(), record.started); });
-  for (const Record& record : records) add_record(side, label_of(record), record);
+  for (const Record& record : records) add_record(side, record_label(record), record);
 }
 
 }  // namespace
@@ -103,7 +103,7 @@ Side read_side(const fs::path& path) {
     side.samples.push_back(sample_of(read_baseline(path)));
   } else {
     const auto record = value_from<Record>(document, path.string());
-    add_record(side, label_of(record), record);
+    add_record(side, record_label(record), record);
   }
   if (side.samples.empty()) {
     throw std::invalid_argument(fmt::format("{}: has no run with a valid time{}", path.string(),
@@ -112,4 +112,4 @@ Side read_side(const fs::path& path) {
   return side;
 }
 
-}  // namespace ablations
+}  // namespace study

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace study {
 
 // All good records of one recipe at one size, in the order in which they were made.
 struct Sample {
@@ -32,7 +32,7 @@ void add_record(Side& side, const std::string& label, const Record& record, cons
 // at. Throws std::invalid_argument for a gate's folder, where no number is left, or where a record cannot be read.
 Side read_side(const std::filesystem::path& path);
 
-// recipe_hash of a record's recipe at its size (ablations/run/setting.h).
+// recipe_hash of a record's recipe at its size (ablations/run/run_setting.h).
 std::string recipe_hash_of(const Record& record);
 
-}  // namespace ablations
+}  // namespace study

@@ -1,5 +1,6 @@
-"""Includes go the way that docs/developing.md's layout says: arrows point one way."""
+"""Includes go the way that docs/developing.md's layout says: arrows point one way. A header's name is the only one of its kind."""
 
+import collections
 import pathlib
 import re
 
@@ -78,14 +79,55 @@ def test_arrows_point_one_way() -> None:
     assert wrong_arrows(ROOT) == []
 
 
+def shared_names(root: pathlib.Path) -> dict[str, list[str]]:
+    """Headers that are called the same, except the parts that every technique's folder has."""
+    places = collections.defaultdict(list)
+    for room in sorted({room.split("/")[0] for room in BELOW}):
+        for header in (root / room).rglob("*.h"):
+            if header.name not in ("cpu.inc.h", "loops.h") and not header.is_relative_to(root / "model/gloo"):
+                places[header.name].append(str(header.relative_to(root)))
+    return {name: headers for name, headers in places.items() if len(headers) > 1}
+
+
+def test_no_two_headers_share_a_name(tmp_path) -> None:
+    assert shared_names(ROOT) == {}
+    for folder in ("plots", "results", "ablations/techniques/mlp", "ablations/techniques/norm", "model/gloo"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "loops.h").touch()
+        (tmp_path / folder / ("gate.h" if folder in ("plots", "results", "model/gloo") else "cpu.inc.h")).touch()
+    assert shared_names(tmp_path) == {"gate.h": ["plots/gate.h", "results/gate.h"]}
+
+
+def wrong_namespaces(root: pathlib.Path) -> list[str]:
+    """Sources that open no namespace of their room's. A technique's operations are the model's, and its kernels nobody's."""
+    wrong = []
+    for room in sorted({room.split("/")[0] for room in BELOW}):
+        for file in (root / room).rglob("*"):
+            if file.suffix not in (".h", ".cpp", ".cu") or file.name.endswith("_test.cpp") or file.is_relative_to(root / "model/gloo"):
+                continue
+            also = ["model", "kernels"] if file.is_relative_to(root / "ablations/techniques") else []
+            opened = re.findall(r"^namespace (\w+)", file.read_text(), re.M)
+            if opened and not {*opened} & {room, *also}:
+                wrong.append(str(file.relative_to(root)))
+    return wrong
+
+
+def test_namespaces_are_called_as_rooms(tmp_path) -> None:
+    assert wrong_namespaces(ROOT) == []
+    for folder, namespace in (("study/gate", "plots"), ("ablations/techniques", "model"), ("ablations/run", "model")):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "a.cpp").write_text(f"namespace {namespace} {{\n")
+    assert wrong_namespaces(tmp_path) == ["ablations/run/a.cpp", "study/gate/a.cpp"]
+
+
 @pytest.mark.parametrize(("room", "header"), [
     ("model", "harness/clock/clock.h"),
     ("harness/stats", "harness/clock/clock.h"),
-    ("results", "ablations/plan/plan.h"),
+    ("results", "ablations/plan/make_plan.h"),
     ("ablations/plan", "ablations/run/runner.h"),
-    ("ablations/micro", "ablations/plan/plan.h"),
+    ("ablations/micro", "ablations/plan/make_plan.h"),
     ("study/archive", "study/gate/side.h"),
-    ("study", "plots/report.h"),
+    ("study", "plots/report_document.h"),
 ])
 def test_a_wrong_arrow_is_found(tmp_path, room, header) -> None:
     (tmp_path / room).mkdir(parents=True)

@@ -14,7 +14,7 @@
 
 namespace {
 
-using namespace ablations;
+using namespace cli;
 
 // "source <(ladder completion bash)" without what is the shell's.
 std::string typed(const std::string& example) {

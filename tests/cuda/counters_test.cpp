@@ -1,7 +1,6 @@
 // Counters against work whose traffic is known: a copy, a matrix product, and the same kernels launched one by one and
 // as a graph. Skipped where the driver does not permit counters, with what it says.
-#include "harness/gpu/counters.h"
-
+#include "harness/gpu/gpu_counters.h"
 #include "harness/process/unfit.h"
 #include "tests/cuda/device.h"
 

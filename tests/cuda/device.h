@@ -3,7 +3,7 @@
 #pragma once
 
 #include "ablations/techniques/operations.h"
-#include "harness/machine/environment.h"
+#include "harness/machine/machine.h"
 #include "model/precision.h"
 #include "model/trainer.h"
 #include "results/observations.h"
@@ -26,7 +26,7 @@ inline bool rehearsal() {
 }
 
 // What a step's proofs say of calls is worth nothing where CUPTI did not count them.
-inline bool counted(const ablations::Observations& observations) {
+inline bool counted(const results::Observations& observations) {
   return rehearsal() || (observations.cuda_calls && !observations.cuda_calls->unavailable);
 }
 

@@ -1,8 +1,8 @@
 // The monitor on a real GPU: what NVML says while a kernel runs is possible and its parts agree.
-#include "harness/machine/monitor.h"
-
-#include "harness/machine/environment.h"
 #include "results/monitor.h"
+
+#include "harness/machine/gpu_monitor.h"
+#include "harness/machine/machine.h"
 #include "tests/cuda/device.h"
 
 #include <ATen/ATen.h>
@@ -29,8 +29,8 @@ TEST(Monitor, SeesTheGpuAtWork) {
   }
   const harness::GpuWatch watch = monitor.end();
   if (!watch.unavailable.empty()) GTEST_SKIP() << watch.unavailable;
-  const ablations::MonitorSummary seen = ablations::summary_of(watch, 1000);
-  SCOPED_TRACE(ablations::json_of(seen).dump());
+  const results::MonitorSummary seen = results::summary_of(watch, 1000);
+  SCOPED_TRACE(results::json_of(seen).dump());
   EXPECT_GE(seen.samples, 3);
   if (seen.sm_clock_mhz) {
     EXPECT_GT(seen.sm_clock_mhz->median, 200);

@@ -1,9 +1,8 @@
 // A trace of real steps, eager and replayed: every kernel knows its phase, those of a captured graph and of the
 // backward pass too, and what is summed up agrees with what CUPTI's callbacks count.
-#include "harness/gpu/trace.h"
-
 #include "ablations/profile/trace_summary.h"
 #include "ablations/techniques/operations.h"
+#include "harness/gpu/activities.h"
 #include "harness/gpu/cuda_calls.h"
 #include "harness/process/unfit.h"
 #include "tests/cuda/device.h"

@@ -1,7 +1,7 @@
 // Training on the device: every rung of the ladder is proven and learns what the CPU learns, a replayed graph does what
 // eager steps do while data and learning rate change, a training goes on from its state, and the gradient scaler skips
 // a step without asking the host.
-#include "ablations/plan/ladder.h"
+#include "ablations/plan/ladder_file.h"
 #include "ablations/run/observe.h"
 #include "ablations/run/run.h"
 #include "ablations/techniques/operations.h"

@@ -1,8 +1,8 @@
 // JSON documents: ladders, plans, records, studies, reports, traces, baselines, noise floors and what a training
 // leaves, each followed to where the program shows what it holds.
-#include "ablations/plan/ladder.h"
+#include "ablations/plan/ladder_file.h"
+#include "ablations/plan/make_plan.h"
 #include "ablations/plan/modes.h"
-#include "ablations/plan/plan.h"
 #include "ablations/profile/explain.h"
 #include "ablations/run/study_folder.h"
 #include "ablations/techniques/techniques.h"
@@ -15,20 +15,20 @@
 #include "files/resources.h"
 #include "fuzz/input.h"
 #include "fuzz/targets.h"
-#include "plots/comparison.h"
+#include "plots/comparison_text.h"
 #include "plots/export.h"
-#include "plots/gate.h"
+#include "plots/gate_text.h"
 #include "plots/history_table.h"
-#include "plots/lr_sweep.h"
+#include "plots/lr_sweep_text.h"
 #include "plots/remarks.h"
-#include "plots/report.h"
-#include "plots/table.h"
-#include "plots/to_loss.h"
-#include "plots/training_report.h"
+#include "plots/report_document.h"
+#include "plots/study_table.h"
+#include "plots/to_loss_text.h"
+#include "plots/training_summary.h"
 #include "study/analysis.h"
-#include "study/archive/history.h"
+#include "study/archive/history_points.h"
 #include "study/archive/seal.h"
-#include "study/gate/baseline.h"
+#include "study/gate/baseline_file.h"
 #include "study/gate/compare.h"
 #include "tests/harness/machines.h"
 
@@ -44,8 +44,8 @@ namespace fuzz {
 namespace {
 
 namespace fs = std::filesystem;
-using ablations::Plan;
 using files::Json;
+using results::Plan;
 
 void require(bool good, const std::string& what) {
   if (!good) throw std::logic_error(what);
@@ -88,11 +88,11 @@ class Folder {
 
   void analyse(const Plan& plan, std::string_view record) const {
     record_.write(record);
-    const ablations::Study study = ablations::sealed(ablations::analyse(plan, folder_), folder_);
-    const Json written = ablations::json_of(study);
+    const results::Study study = study::sealed(study::analyse(plan, folder_), folder_);
+    const Json written = results::json_of(study);
     // As it is written: a number that JSON has no word for is null there.
-    (void)ablations::value_from<ablations::Study>(Json::parse(written.dump()), "the study");
-    check_shown(ablations::study_table(study));
+    (void)results::value_from<results::Study>(Json::parse(written.dump()), "the study");
+    check_shown(plots::study_table(study));
     check_shown(files::ascii_text(written));
   }
 
@@ -113,15 +113,15 @@ class StoredStudy {
 };
 
 // As `ladder report` shows it.
-void check_report_shown(const ablations::Report& report) {
-  for (const auto& entry : report.studies) check_shown(ablations::study_table(entry.study));
-  for (std::string csv : {ablations::rungs_csv(report), ablations::steps_csv(report)}) {
+void check_report_shown(const results::Report& report) {
+  for (const auto& entry : report.studies) check_shown(plots::study_table(entry.study));
+  for (std::string csv : {plots::rungs_csv(report), plots::steps_csv(report)}) {
     std::erase(csv, '\r');
     check_shown(csv);
   }
-  check_shown(files::ascii_text(ablations::benchmark_json(report)));
-  const Json written = Json::parse(ablations::json_of(ablations::with_said(report)).dump());
-  require(ablations::json_of(ablations::value_from<ablations::Report>(written, "the report")) == written,
+  check_shown(files::ascii_text(plots::benchmark_json(report)));
+  const Json written = Json::parse(results::json_of(plots::with_said(report)).dump());
+  require(results::json_of(results::value_from<results::Report>(written, "the report")) == written,
           "a report changes when it is written");
 }
 
@@ -130,17 +130,17 @@ void check_report_shown(const ablations::Report& report) {
 // What a file compared with others may be: a baseline or a record.
 bool read_baseline(std::string_view bytes) {
   static const MemoryFile file;
-  static const ablations::Side other = ablations::read_side(fs::path(FUZZ_SEEDS) / "baseline" / "valid.json");
+  static const study::Side other = study::read_side(fs::path(FUZZ_SEEDS) / "baseline" / "valid.json");
   file.write(bytes);
   return taken([] {
-    const ablations::Side side = ablations::read_side(file.path());
+    const study::Side side = study::read_side(file.path());
     for (const auto& [base, head] : {std::pair(&side, &other), std::pair(&other, &side), std::pair(&side, &side)}) {
-      const ablations::Comparison comparison = ablations::compare_sides(*base, *head, {.force = true});
-      const Json written = Json::parse(ablations::json_of(comparison).dump());
-      require(ablations::json_of(ablations::value_from<ablations::Comparison>(written, "the comparison")) == written,
+      const results::Comparison comparison = study::compare_sides(*base, *head, {.force = true});
+      const Json written = Json::parse(results::json_of(comparison).dump());
+      require(results::json_of(results::value_from<results::Comparison>(written, "the comparison")) == written,
               "a comparison changes when it is read");
-      check_shown(ablations::comparison_table(comparison));
-      check_shown(ablations::comparison_markdown(comparison));
+      check_shown(plots::comparison_table(comparison));
+      check_shown(plots::comparison_markdown(comparison));
     }
   });
 }
@@ -149,11 +149,11 @@ bool read_ladder(std::string_view bytes) {
   static const MemoryFile file;
   file.write(bytes);
   return taken([] {
-    const ablations::Ladder ladder = ablations::load_ladder(file.path());
+    const results::Ladder ladder = ablations::load_ladder(file.path());
     (void)ablations::climb(ladder, machines::cpu);
     const auto rungs = ablations::climb(ladder, machines::hopper);
     (void)ablations::interleave(rungs, 2, 1);
-    for (const auto mode : {ablations::Mode::leave_one_out, ablations::Mode::one_at_a_time}) {
+    for (const auto mode : {results::Mode::leave_one_out, results::Mode::one_at_a_time}) {
       (void)taken([&] { (void)ablations::rungs_of(ladder, {.mode = mode}, ladder.workload, machines::hopper); });
     }
   });
@@ -161,9 +161,9 @@ bool read_ladder(std::string_view bytes) {
 
 bool read_noise(std::string_view bytes) {
   return taken([&] {
-    const auto noise = ablations::value_from<ablations::Noise>(files::parse_json(bytes, "file"), "file");
-    for (const int64_t pairs : {1, 8, 1000}) (void)ablations::floor_at(noise, pairs);
-    check_shown(ablations::noise_table(noise));
+    const auto noise = results::value_from<results::Noise>(files::parse_json(bytes, "file"), "file");
+    for (const int64_t pairs : {1, 8, 1000}) (void)study::floor_at(noise, pairs);
+    check_shown(plots::noise_table(noise));
   });
 }
 
@@ -172,8 +172,8 @@ bool read_plan(std::string_view bytes) {
   static const std::string record = seed("record/valid.json").dump();
   return taken([&] {
     const Plan plan = ablations::plan_from_json(files::parse_json(bytes, "file"), "file");
-    const Json again = ablations::json_of(plan);
-    require(ablations::json_of(ablations::plan_from_json(again, "again")) == again, "a plan changes when it is copied");
+    const Json again = results::json_of(plan);
+    require(results::json_of(ablations::plan_from_json(again, "again")) == again, "a plan changes when it is copied");
     folder.analyse(plan, record);
   });
 }
@@ -187,7 +187,7 @@ bool read_record(std::string_view bytes) {
 bool read_report(std::string_view bytes) {
   static const MemoryFile file;
   file.write(bytes);
-  return taken([] { check_report_shown(ablations::read_document<ablations::Report>(file.path())); });
+  return taken([] { check_report_shown(results::read_document<results::Report>(file.path())); });
 }
 
 // As a report holds it, and as one of a history.
@@ -196,24 +196,24 @@ bool read_study(std::string_view bytes) {
   static const Json around = seed("report/valid.json");
   return taken([&] {
     const Json given = files::parse_json(bytes, "file");
-    const Json written = ablations::json_of(ablations::value_from<ablations::Study>(given, "file"));
-    require(ablations::json_of(ablations::value_from<ablations::Study>(written, "again")) == written,
+    const Json written = results::json_of(results::value_from<results::Study>(given, "file"));
+    require(results::json_of(results::value_from<results::Study>(written, "again")) == written,
             "a study changes when it is copied");
     Json report = around;
     report["studies"][0].update({{"study", given}, {"runs", Json::array()}, {"losses", Json::array()}});
-    check_report_shown(ablations::value_from<ablations::Report>(report, "the report"));
+    check_report_shown(results::value_from<results::Report>(report, "the report"));
     folder.study.write(bytes);
-    (void)taken([&] { check_shown(ablations::history_table(ablations::history_of(folder.path))); });
+    (void)taken([&] { check_shown(plots::history_table(study::history_of(folder.path))); });
   });
 }
 
 bool read_trace(std::string_view bytes) {
-  using ablations::TraceDocument;
-  static const auto other = ablations::value_from<TraceDocument>(seed("trace/valid.json"), "trace");
+  using results::TraceDocument;
+  static const auto other = results::value_from<TraceDocument>(seed("trace/valid.json"), "trace");
   return taken([&] {
-    const auto trace = ablations::value_from<TraceDocument>(files::parse_json(bytes, "file"), "file");
-    const Json again = ablations::json_of(trace);
-    require(ablations::json_of(ablations::value_from<TraceDocument>(again, "again")) == again,
+    const auto trace = results::value_from<TraceDocument>(files::parse_json(bytes, "file"), "file");
+    const Json again = results::json_of(trace);
+    require(results::json_of(results::value_from<TraceDocument>(again, "again")) == again,
             "a trace changes when it is copied");
     check_shown(ablations::trace_table(trace));
     for (const auto& [before, after] : {std::pair(other, trace), std::pair(trace, other), std::pair(trace, trace)}) {
@@ -228,9 +228,9 @@ namespace {
 // A document that says the same when it is written again.
 template <class T>
 T same_again(std::string_view bytes) {
-  const auto read = ablations::value_from<T>(files::parse_json(bytes, "file"), "file");
-  const Json written = ablations::json_of(read);
-  require(ablations::json_of(ablations::value_from<T>(Json::parse(written.dump()), "again")) == written,
+  const auto read = results::value_from<T>(files::parse_json(bytes, "file"), "file");
+  const Json written = results::json_of(read);
+  require(results::json_of(results::value_from<T>(Json::parse(written.dump()), "again")) == written,
           "it changes when it is copied");
   return read;
 }
@@ -238,33 +238,32 @@ T same_again(std::string_view bytes) {
 }  // namespace
 
 bool read_checkpoint(std::string_view bytes) {
-  return taken([&] { (void)same_again<ablations::Checkpoint>(bytes); });
+  return taken([&] { (void)same_again<results::Checkpoint>(bytes); });
 }
 
 // As `ladder report` draws it again.
 bool read_lr_sweep(std::string_view bytes) {
   return taken([&] {
-    const auto sweep = ablations::with_said(ablations::with_verdicts(same_again<ablations::LearningRateSweep>(bytes)));
-    (void)ablations::value_from<ablations::LearningRateSweep>(Json::parse(ablations::json_of(sweep).dump()),
-                                                              "the sweep");
-    check_shown(ablations::lr_sweep_table(sweep));
+    const auto sweep = plots::with_said(ablations::with_verdicts(same_again<results::LearningRateSweep>(bytes)));
+    (void)results::value_from<results::LearningRateSweep>(Json::parse(results::json_of(sweep).dump()), "the sweep");
+    check_shown(plots::lr_sweep_table(sweep));
   });
 }
 
 bool read_to_loss(std::string_view bytes) {
   return taken([&] {
-    const auto study = ablations::with_said(ablations::with_verdicts(same_again<ablations::TimeToLoss>(bytes)));
-    (void)ablations::value_from<ablations::TimeToLoss>(Json::parse(ablations::json_of(study).dump()), "the study");
-    check_shown(ablations::to_loss_table(study));
+    const auto study = plots::with_said(ablations::with_verdicts(same_again<results::TimeToLoss>(bytes)));
+    (void)results::value_from<results::TimeToLoss>(Json::parse(results::json_of(study).dump()), "the study");
+    check_shown(plots::to_loss_table(study));
   });
 }
 
 // Against another one, as where a checkpoint is of another training.
 bool read_training(std::string_view bytes) {
-  static const auto other = ablations::value_from<ablations::Training>(seed("training/valid.json"), "training");
+  static const auto other = results::value_from<results::Training>(seed("training/valid.json"), "training");
   return taken([&] {
-    const auto training = same_again<ablations::Training>(bytes);
-    for (const std::string& line : ablations::differences(training.settings, other.settings)) {
+    const auto training = same_again<results::Training>(bytes);
+    for (const std::string& line : results::differences(training.settings, other.settings)) {
       check_shown(files::printable(line));
     }
   });
@@ -272,14 +271,14 @@ bool read_training(std::string_view bytes) {
 
 // As `ladder report` draws it again.
 bool read_training_report(std::string_view bytes) {
-  return taken([&] { check_shown(ablations::training_summary(same_again<ablations::TrainingReport>(bytes))); });
+  return taken([&] { check_shown(plots::training_summary(same_again<results::TrainingReport>(bytes))); });
 }
 
 // As the log of a training that goes on: with its table, and on a terminal.
 bool read_training_step(std::string_view bytes) {
   static const files::TemporaryFolder folder("ladder-fuzz-training");
   return taken([&] {
-    const auto step = same_again<ablations::TrainingStep>(bytes);
+    const auto step = same_again<results::TrainingStep>(bytes);
     check_shown(ablations::step_line(step, 100, 7));
     const ablations::TrainingLog log(folder.path(), {step});
     require(ablations::logged_steps(folder.path()).size() == 1, "a step is lost in the log");

@@ -1,7 +1,7 @@
 // The two machines that the tests plan for: one without a GPU, and one with a Hopper GPU.
 #pragma once
 
-#include "harness/machine/environment.h"
+#include "harness/machine/machine.h"
 
 namespace machines {
 

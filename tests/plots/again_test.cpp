@@ -7,7 +7,7 @@
 
 namespace again_test {
 
-using namespace ablations;
+using namespace plots;
 
 const std::string sizes = "--model gpt2-124m -B 4 -T 256 --warmup 5 --steps 20";
 

@@ -8,7 +8,7 @@
 
 namespace claims_test {
 
-using namespace ablations;
+using namespace plots;
 using model::Device;
 
 Seen seen(double ratio, double lo, double hi, Device kind = Device::cuda) {

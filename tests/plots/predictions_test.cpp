@@ -1,8 +1,8 @@
 // What counted work lets one expect of a ladder's rungs, against numbers made by hand.
 #include "plots/predictions.h"
 
-#include "ablations/profile/roofline.h"
-#include "ablations/techniques/costs.h"
+#include "ablations/profile/roofline_limits.h"
+#include "ablations/techniques/step_costs.h"
 #include "tests/study/made_up_study.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 
 namespace predictions_test {
 
-using namespace ablations;
+using namespace plots;
 
 constexpr model::Recipe in_float32{}, in_bf16{.autocast = model::Autocast::bf16},
     with_norm{.autocast = model::Autocast::bf16, .norm = model::Norm::fused};
@@ -43,8 +43,7 @@ TraceDocument trace(const Study& study, const model::Recipe& recipe, double flop
 // The sum over the operations of the longer of their two times.
 double seconds(const Study& study, const model::Recipe& recipe, double flops_per_s, double bytes_per_s) {
   double sum = 0;
-  for (const model::Cost& cost :
-       model::step_costs(model::preset("gpt2-124m"), recipe, study.workload.B, study.workload.T, 1)) {
+  for (const Cost& cost : step_costs(model::preset("gpt2-124m"), recipe, study.workload.B, study.workload.T, 1)) {
     sum += std::max(cost.flops / flops_per_s, cost.bytes / bytes_per_s);
   }
   return sum;

@@ -1,9 +1,9 @@
 // What is said of a study: a headline that claims what its interval shows, and remarks for what makes it doubtful.
 #include "plots/remarks.h"
 
-#include "plots/report.h"
+#include "plots/report_document.h"
 #include "plots/sentences.h"
-#include "plots/table.h"
+#include "plots/study_table.h"
 #include "tests/study/made_up_study.h"
 #include "tests/study/planted_study.h"
 
@@ -16,7 +16,7 @@
 
 namespace remarks_test {
 
-using namespace ablations;
+using namespace plots;
 using files::Json;
 using made_up::lose_number;
 using made_up::ratio;

@@ -12,7 +12,7 @@
 
 namespace techniques_page_test {
 
-using namespace ablations;
+using namespace plots;
 
 std::vector<std::pair<std::string, const Text*>> texts() {
   std::vector<std::pair<std::string, const Text*>> list;

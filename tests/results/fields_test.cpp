@@ -14,7 +14,7 @@
 
 namespace fields_test {
 
-using namespace ablations;
+using namespace results;
 using files::Json;
 
 enum class Colour { red, green };
@@ -22,7 +22,7 @@ enum class Colour { red, green };
 }  // namespace fields_test
 
 template <>
-struct ablations::Names<fields_test::Colour> {
+struct results::Names<fields_test::Colour> {
   static constexpr std::array list{"red", "green"};
 };
 

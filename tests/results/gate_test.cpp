@@ -3,10 +3,10 @@
 
 #include "files/files.h"
 #include "files/resources.h"
-#include "plots/gate.h"
+#include "plots/gate_text.h"
 #include "results/history.h"
-#include "study/archive/history.h"
-#include "study/gate/baseline.h"
+#include "study/archive/history_points.h"
+#include "study/gate/baseline_file.h"
 #include "study/gate/compare.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 namespace gate_test {
 
 namespace fs = std::filesystem;
-using namespace ablations;
+using namespace plots;
 using files::Json;
 
 const fs::path evidence = files::resource_root() / "results" / "evidence";

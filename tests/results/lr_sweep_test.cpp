@@ -9,7 +9,7 @@
 
 namespace lr_sweep_test {
 
-using namespace ablations;
+using namespace results;
 using files::Json;
 
 TEST(LearningRateSweep, ReadsAsItWasWritten) {

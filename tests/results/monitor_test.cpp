@@ -1,14 +1,14 @@
 // What a record says of its GPU, made of samples by hand. The samples themselves:
-// tests/harness/machine/monitor_test.cpp.
+// tests/harness/machine/gpu_monitor_test.cpp.
 #include "results/monitor.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
-namespace documents_monitor_test {
+namespace monitor_test {
 
-using namespace ablations;
+using namespace results;
 using files::Json;
 
 harness::GpuSample sample(std::optional<double> sm_clock, double reasons) {
@@ -62,4 +62,4 @@ TEST(MonitorDocument, WhereNobodyLookedHasTheReasonAlone) {
   EXPECT_EQ(json_of(value_from<MonitorSummary>(json, "it")), json);
 }
 
-}  // namespace documents_monitor_test
+}  // namespace monitor_test

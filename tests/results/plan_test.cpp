@@ -10,10 +10,10 @@
 #include <stdexcept>
 #include <string>
 
-namespace documents_plan_test {
+namespace plan_test {
 
 namespace fs = std::filesystem;
-using namespace ablations;
+using namespace results;
 using files::Json;
 
 // A recipe's fields that a plan does not say, as in plans from before there were these fields, have their plain value.
@@ -120,4 +120,4 @@ TEST(LadderDocument, MayLeaveOutWhatHasADefault) {
   EXPECT_EQ(json_of(value_from<Ladder>(json, "the ladder")), json);
 }
 
-}  // namespace documents_plan_test
+}  // namespace plan_test

@@ -14,7 +14,7 @@
 namespace record_test {
 
 namespace fs = std::filesystem;
-using namespace ablations;
+using namespace results;
 using files::Json;
 
 fs::path evidence() { return files::resource_root() / "results" / "evidence"; }

@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace ablations {
+namespace results {
 
 // The schema of one value; structs are added to `definitions`, by their names.
 template <class T>
@@ -119,4 +119,4 @@ files::Json document_schema() {
   return schema;
 }
 
-}  // namespace ablations
+}  // namespace results

@@ -17,7 +17,7 @@
 
 namespace schemas_test {
 
-using namespace ablations;
+using namespace results;
 using files::Json;
 
 const std::filesystem::path folder = files::resource_root() / "results" / "schemas";

@@ -12,7 +12,7 @@
 namespace study_test {
 
 namespace fs = std::filesystem;
-using namespace ablations;
+using namespace results;
 using files::Json;
 
 Json copied(const Json& json) { return json_of(value_from<Study>(json, "the study")); }

@@ -11,7 +11,7 @@
 
 namespace to_loss_test {
 
-using namespace ablations;
+using namespace results;
 using files::Json;
 
 TEST(TimeToLossDocument, ReadsAsItWasWritten) {

@@ -10,7 +10,7 @@
 namespace trace_test {
 
 namespace fs = std::filesystem;
-using namespace ablations;
+using namespace results;
 using files::Json;
 
 std::string copied(const Json& json) { return json_of(value_from<TraceDocument>(json, "the trace")).dump(); }

@@ -5,9 +5,9 @@
 
 #include <stdexcept>
 
-namespace documents_training_test {
+namespace training_test {
 
-using namespace ablations;
+using namespace results;
 using files::Json;
 
 Training training() {
@@ -84,4 +84,4 @@ TEST(TrainingDocuments, RefuseWhatTheyDoNotKnow) {
   EXPECT_NE(refusal<TrainingStep>(json).find("ms"), std::string::npos);
 }
 
-}  // namespace documents_training_test
+}  // namespace training_test

@@ -1,11 +1,11 @@
 // The verdicts a study comes to from planted records.
 #include "study/analysis.h"
 
-#include "ablations/plan/plan.h"
+#include "ablations/plan/make_plan.h"
 #include "ablations/run/run.h"
 #include "ablations/run/study_folder.h"
 #include "files/printable.h"
-#include "harness/machine/environment.h"
+#include "harness/machine/machine.h"
 #include "tests/study/planted_study.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@
 namespace analysis_test {
 
 namespace fs = std::filesystem;
-using namespace ablations;
+using namespace study;
 using files::Json;
 
 class Analysis : public planted::PlantedStudy {};

@@ -10,7 +10,7 @@
 
 namespace attribution_test {
 
-using namespace ablations;
+using namespace study;
 
 TEST(Shapley, OfFactorsThatMultiplyIsEachFactorsOwn) {
   // a makes a step 2 times as fast, b 3 times, c 1.5 times, whatever else is on.

@@ -11,7 +11,7 @@
 
 namespace guard_test {
 
-using namespace ablations;
+using namespace study;
 
 TEST(Guard, AllowsTheToleranceAndTheKnownOffset) {
   const double offset = std::log(50304.0 / 50257.0);

@@ -14,7 +14,7 @@
 
 namespace guard_training_test {
 
-using namespace ablations;
+using namespace study;
 using namespace model;
 
 const TokenStream& text() {

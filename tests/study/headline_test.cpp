@@ -12,7 +12,7 @@ namespace headline_test {
 
 namespace fs = std::filesystem;
 
-using namespace ablations;
+using namespace study;
 using files::Json;
 
 class Headline : public planted::PlantedStudy {

@@ -9,7 +9,7 @@
 
 namespace made_up {
 
-using namespace ablations;
+using namespace study;
 
 inline Ratio ratio(double center, std::optional<double> lo, std::optional<double> hi, int64_t pairs = 5) {
   return {{lo, hi}, center, pairs};

@@ -2,10 +2,10 @@
 // before, three repeats that get slower.
 #pragma once
 
-#include "ablations/plan/plan.h"
+#include "ablations/plan/make_plan.h"
 #include "ablations/run/study_folder.h"
 #include "files/files.h"
-#include "plots/table.h"
+#include "plots/study_table.h"
 #include "results/record.h"
 #include "study/analysis.h"
 #include "study/archive/seal.h"
@@ -21,12 +21,12 @@
 namespace planted {
 
 namespace fs = std::filesystem;
-using namespace ablations;
+using namespace study;
 using files::Json;
 
 inline constexpr const char* begun = "2026-01-01T00:00:00Z";
 
-inline std::string table_of(const Json& study) { return study_table(value_from<Study>(study, "the study")); }
+inline std::string table_of(const Json& study) { return plots::study_table(value_from<Study>(study, "the study")); }
 
 class PlantedStudy : public testing::Test {
  protected:

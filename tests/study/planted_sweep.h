@@ -17,8 +17,8 @@ constexpr int64_t sweep_steps = 40;
 inline double batch_noise(int64_t step) { return 0.2 * std::sin(static_cast<double>(step * step)); }
 
 // loss(t): of step t, from 0 on.
-inline ablations::SweptRate rate(double learning_rate, const std::function<double(int64_t)>& loss) {
-  ablations::SweptRate made{
+inline results::SweptRate rate(double learning_rate, const std::function<double(int64_t)>& loss) {
+  results::SweptRate made{
       .learning_rate = {{.peak = learning_rate, .floor = learning_rate / 10, .warmup_steps = 4, .decay_steps = 40}}};
   for (int64_t t = 0; t < sweep_steps; ++t) made.losses.emplace_back(loss(t));
   return made;
@@ -28,7 +28,7 @@ inline double falling(int64_t t, double to, double steps) {
   return to + (10.8 - to) * std::exp(-static_cast<double>(t) / steps);
 }
 
-inline ablations::SweptRate not_finite(ablations::SweptRate rate, size_t after, const char* what) {
+inline results::SweptRate not_finite(results::SweptRate rate, size_t after, const char* what) {
   rate.losses.resize(after);
   rate.losses.back() = std::nullopt;
   rate.not_finite = what;
@@ -37,11 +37,11 @@ inline ablations::SweptRate not_finite(ablations::SweptRate rate, size_t after, 
 
 // Eight rates: one that falls slowly, one that is still falling, two good ones, of which the second is the best, one
 // that falls behind, one that oscillates, one that rises, and one that is not finite.
-inline ablations::LearningRateSweep sweep() {
-  ablations::LearningRateSweep made;
+inline results::LearningRateSweep sweep() {
+  results::LearningRateSweep made;
   made.device = {model::Device::cpu, "AMD EPYC, 2 threads"};
   made.training = {.created = "2026-11-26T10:00:00Z", .recipe_from = "--recipe", .parameters = 1000};
-  ablations::TrainingSettings& settings = made.training.settings;
+  results::TrainingSettings& settings = made.training.settings;
   settings.model = "tiny";
   settings.B = 2;
   settings.T = 16;

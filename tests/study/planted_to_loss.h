@@ -11,9 +11,9 @@
 namespace planted {
 
 // Validation losses after every tenth step.
-inline ablations::SeedTraining seed_training(size_t rung, uint64_t seed, double seconds_per_step,
-                                             const std::vector<double>& losses) {
-  ablations::SeedTraining made{.rung = rung, .seed = seed};
+inline results::SeedTraining seed_training(size_t rung, uint64_t seed, double seconds_per_step,
+                                           const std::vector<double>& losses) {
+  results::SeedTraining made{.rung = rung, .seed = seed};
   for (const double loss : losses) {
     const int64_t step = 10 * (std::ssize(made.curve) + 1);
     made.curve.push_back(
@@ -23,8 +23,8 @@ inline ablations::SeedTraining seed_training(size_t rung, uint64_t seed, double 
   return made;
 }
 
-inline ablations::RungToLoss trained_rung(const std::string& optimization, const std::string& title) {
-  ablations::RungToLoss rung;
+inline results::RungToLoss trained_rung(const std::string& optimization, const std::string& title) {
+  results::RungToLoss rung;
   rung.optimization = optimization;
   rung.title = title;
   return rung;
@@ -32,12 +32,12 @@ inline ablations::RungToLoss trained_rung(const std::string& optimization, const
 
 // The reference reaches 5 at step 15, after 15, 30 and 60 seconds. "bf16" needs half of that and ends 0.01, 0.02 and
 // 0.03 nats higher; "flash" takes as long and ends 1 nat higher, without reaching it; "gpu" is skipped.
-inline ablations::TimeToLoss to_loss() {
-  ablations::TimeToLoss made;
+inline results::TimeToLoss to_loss() {
+  results::TimeToLoss made;
   made.device = {model::Device::cpu, "AMD EPYC, 2 threads"};
   made.ladder = {.name = "tiny", .title = "A tiny ladder", .file = {}};
   made.training = {.created = "2026-11-26T10:00:00Z", .recipe_from = "ladder tiny", .parameters = 1000};
-  ablations::TrainingSettings& settings = made.training.settings;
+  results::TrainingSettings& settings = made.training.settings;
   settings.model = "tiny";
   settings.B = 2;
   settings.T = 16;
@@ -56,7 +56,7 @@ inline ablations::TimeToLoss to_loss() {
   made.seeds = 3;
   made.rungs = {trained_rung("", "float32"), trained_rung("gpu", "GPU"), trained_rung("bf16", "bf16 autocast"),
                 trained_rung("flash", "flash attention")};
-  made.rungs[1].status = ablations::Rung::Status::not_applicable;
+  made.rungs[1].status = results::Rung::Status::not_applicable;
   made.rungs[1].reason = "no CUDA device";
   for (const uint64_t seed : {1U, 2U, 3U}) {
     const double pace = seed == 1 ? 1 : seed == 2 ? 2 : 4, off = 0.01 * static_cast<double>(seed);

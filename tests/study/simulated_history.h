@@ -27,15 +27,15 @@ inline Rungs unchanged_ladder(size_t nights, double noise, std::mt19937_64& rand
 }
 
 // What is said of each rung after the first `nights`.
-inline std::vector<ablations::SeriesVerdict> verdicts_after(size_t nights, const Rungs& rungs) {
+inline std::vector<study::SeriesVerdict> verdicts_after(size_t nights, const Rungs& rungs) {
   std::vector<harness::Changes> family(rungs.size());
   std::ranges::transform(rungs, family.begin(), [&](const std::vector<double>& rung) {
     return harness::find_changes(std::span(rung).first(nights), rungs.size());
   });
-  return ablations::verdicts_of(family, least_effect);
+  return study::verdicts_of(family, least_effect);
 }
 
-inline bool is_slower(const ablations::SeriesVerdict& verdict) { return verdict.trend == ablations::Trend::slower; }
+inline bool is_slower(const study::SeriesVerdict& verdict) { return verdict.trend == results::Trend::slower; }
 
 // Of ladders in which nothing changes, looked at each night from the sixth to the fortieth: the share that is called
 // slower once or more.

@@ -51,7 +51,7 @@ inline Voided voided(int studies, int64_t runs, int64_t steps, double shift, dou
     for (int64_t run = 0; run < runs; ++run) {
       std::vector<double> losses = deviations(steps, shift, static_cast<uint64_t>(study * runs + run) + 1);
       std::ranges::transform(losses, losses.begin(), [](double x) { return 8.0 + x; });
-      const ablations::Guard verdict = ablations::guard(losses, reference, tolerance, 0);
+      const study::Guard verdict = study::guard(losses, reference, tolerance, 0);
       by_guard |= !verdict.passed;
       by_step |= *verdict.max_deviation > step_tolerance;
     }
@@ -71,7 +71,7 @@ inline double voided_by_noise(int studies, double noise, double tolerance) {
     std::normal_distribution<double> normal(8.0, noise);
     std::vector<double> losses = reference;
     std::generate(losses.begin() + 1, losses.end(), [&] { return normal(random); });
-    share += ablations::guard(losses, reference, tolerance, 0).passed ? 0 : 1.0 / studies;
+    share += study::guard(losses, reference, tolerance, 0).passed ? 0 : 1.0 / studies;
   }
   return share;
 }

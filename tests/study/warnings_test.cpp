@@ -7,7 +7,7 @@
 
 namespace warnings_test {
 
-using namespace ablations;
+using namespace study;
 using files::Json;
 
 class Warnings : public planted::PlantedStudy {};

@@ -4,7 +4,7 @@
 
 namespace figures_test {
 
-using namespace ablations;
+using namespace text;
 
 TEST(Figures, RatiosKeepWhatTwoDecimalsWouldHide) {
   EXPECT_EQ(times(2.613), "2.61\u00d7");

@@ -6,8 +6,8 @@
 
 namespace list_test {
 
-using ablations::first_of;
-using ablations::list_of;
+using text::first_of;
+using text::list_of;
 
 TEST(List, IsSplitAtItsCommas) {
   EXPECT_EQ(list_of("a.sum,b.avg", "--metrics"), (std::vector<std::string>{"a.sum", "b.avg"}));
@@ -15,7 +15,7 @@ TEST(List, IsSplitAtItsCommas) {
   for (const char* bad : {"", ",", "a,", ",a", "a,,b", "a,b,a"}) {
     EXPECT_THROW(list_of(bad, "--metrics"), std::invalid_argument) << bad;
   }
-  EXPECT_EQ(list_of("a,b,a", "--rung", ablations::Repeats::kept), (std::vector<std::string>{"a", "b", "a"}));
+  EXPECT_EQ(list_of("a,b,a", "--rung", text::Repeats::kept), (std::vector<std::string>{"a", "b", "a"}));
 }
 
 TEST(List, NamesItsFirstItemsAndCountsTheOthers) {

@@ -4,8 +4,8 @@
 // On a CPU it is a loop of our own, which also writes the three gradients side by side. On a GPU it is PyTorch's
 // FlashAttention on views. Its backward pass could write into given tensors (mha_bwd in flash_api.h). But libtorch_cuda
 // exports only that header's forward pass, so three gradients are put together afterwards.
-#include "ablations/techniques/cpu/fused.h"
 #include "ablations/techniques/cpu/kernels.h"
+#include "ablations/techniques/cpu/thread_sums.h"
 #include "ablations/techniques/operations.h"
 
 #include <torch/csrc/autograd/custom_function.h>

@@ -116,11 +116,11 @@ std::string flash_title(const Observations& seen) {
 }
 
 // Without its T x T matrices it keeps the logarithm of each softmax's sum.
-void amend_attention(const model::StepSizes& s, model::StepTable& table) {
+void amend_attention(const StepSizes& s, StepTable& table) {
   if (s.recipe.attention == Attention::manual || s.recipe.attention == Attention::math) return;
-  model::Row& row = table.at("attention");
+  StepRow& row = table.at("attention");
   row.matrices = row.working = 0;
-  row.kept += model::f32 * s.BT * s.heads;
+  row.kept += f32 * s.BT * s.heads;
 }
 
 }  // namespace

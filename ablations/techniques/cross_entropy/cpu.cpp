@@ -1,6 +1,6 @@
 // By the loop over rows of cpu/kernels.h.
-#include "ablations/techniques/cpu/fused.h"
 #include "ablations/techniques/cpu/kernels.h"
+#include "ablations/techniques/cpu/thread_sums.h"
 #include "ablations/techniques/cross_entropy/head_loss.h"
 
 #include <ATen/Parallel.h>

@@ -3,7 +3,7 @@
 // The forward pass makes the gradients of x and of the embedding and keeps them for the backward pass.
 #include "ablations/techniques/cross_entropy/head_loss.h"
 
-#include "ablations/techniques/cpu/fused.h"
+#include "ablations/techniques/cpu/thread_sums.h"
 #include "ablations/techniques/cuda/built.h"
 #include "ablations/techniques/operations.h"
 

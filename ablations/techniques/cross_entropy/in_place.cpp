@@ -7,7 +7,7 @@
 // ATen has no operation c * exp(x) with c on the device. The gradient of ELU is one where x <= 0, which holds for every
 // log-probability. In a row that is not finite the result may be anything. But the target's entry is NaN there, and so
 // is the row's product with the embedding.
-#include "ablations/techniques/cpu/fused.h"
+#include "ablations/techniques/cpu/thread_sums.h"
 #include "ablations/techniques/cross_entropy/head_loss.h"
 #include "model/ops.h"
 

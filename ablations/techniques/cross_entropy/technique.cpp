@@ -42,14 +42,14 @@ Proof prove_loss(const Recipe& recipe, const RunFacts& facts) {
 // Fused: reads x, wte and targets, writes the loss and, in the same pass, the gradients of x and wte. What it keeps is
 // the gradient of x. Some rows of logits exist at once.
 void amend_cross_entropy(const StepSizes& s, StepTable& table) {
-  Row& loss = table.at("cross_entropy");
+  StepRow& loss = table.at("cross_entropy");
   if (s.recipe.cross_entropy == CrossEntropy::in_place) {
     const double logits = s.BT * s.rows;
     loss.matrices = logits * (s.on_cpu ? f32 : s.low);
     loss.working = logits * (s.low + (s.on_cpu && s.casts ? f32 : 0));
   }
   if (s.recipe.cross_entropy != CrossEntropy::fused) return;
-  const Row& head = table.at("head");
+  const StepRow& head = table.at("head");
   const double row_bytes = s.rows * s.low;
   const int64_t chunk = head_loss_rows(static_cast<int64_t>(s.BT), static_cast<int64_t>(row_bytes),
                                        head_loss_chunk_bytes(/*on_cuda=*/!s.on_cpu));

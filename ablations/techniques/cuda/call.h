@@ -1,5 +1,5 @@
-// What calls of our own CUDA kernels share. They ask for a tensor's device only to find its stream. So the same
-// functions run on CPU tensors, where the tests compile the kernels for the CPU
+// What calls of our own CUDA kernels share. They use a tensor's device only to find its stream and to put other
+// tensors beside it. So the same functions run on CPU tensors, where the tests compile the kernels for the CPU
 // (tests/ablations/techniques/cuda/cpu_device.h).
 #pragma once
 

@@ -17,7 +17,7 @@ Text text_of_tf32();
 std::vector<Claim> claims_of_tf32();
 
 // ATen uses oneDNN for float32 products only if oneDNN has bfloat16 kernels (dnnl's avx512_core or avx2_vnni_2).
-// Otherwise MKL makes them, whatever the precision is.
+// Otherwise MKL makes them, whatever the precision is. Of each set one flag is looked for.
 std::string onednn_is_pointless(const Recipe& recipe, const Machine& machine) {
   if (recipe.device != Device::cpu) return "an optimization of steps on the CPU";
   if (machine.cpu.has("avx512f") || machine.cpu.has("avx_ne_convert")) return "";

@@ -1,7 +1,7 @@
 // By loops over rows (cpu/kernels.h). GELU's result, 4C numbers a token, is not kept. It lives only until the second
 // product has read it, and the backward pass makes it once more.
-#include "ablations/techniques/cpu/fused.h"
 #include "ablations/techniques/cpu/kernels.h"
+#include "ablations/techniques/cpu/thread_sums.h"
 #include "ablations/techniques/mlp/mlp.h"
 
 #include <ATen/Parallel.h>

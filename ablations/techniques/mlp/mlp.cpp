@@ -2,7 +2,7 @@
 // bias's are made together.
 #include "ablations/techniques/mlp/mlp.h"
 
-#include "ablations/techniques/cpu/fused.h"
+#include "ablations/techniques/cpu/thread_sums.h"
 #include "ablations/techniques/cuda/built.h"
 #include "ablations/techniques/operations.h"
 

@@ -31,7 +31,7 @@ Proof prove_mlp(const Recipe& recipe, const RunFacts& facts) {
 // gradient of GELU's result is written and read first.
 void amend_mlp(const StepSizes& s, StepTable& table) {
   if (s.recipe.mlp == Mlp::aten) return;
-  const Row &fc = table.at("c_fc"), &gelu = table.at("gelu"), &proj = table.at("mlp_proj");
+  const StepRow &fc = table.at("c_fc"), &gelu = table.at("gelu"), &proj = table.at("mlp_proj");
   const double pass = 4 * s.BTC * s.low;
   table.fuse(
       {"c_fc", "gelu", "mlp_proj"},

@@ -1,6 +1,6 @@
 // By the loops of cpu/kernels.h, which has the formulas.
-#include "ablations/techniques/cpu/fused.h"
 #include "ablations/techniques/cpu/kernels.h"
+#include "ablations/techniques/cpu/thread_sums.h"
 #include "ablations/techniques/norm/norm.h"
 
 #include <ATen/Parallel.h>

@@ -6,7 +6,7 @@
 // added where LayerNorm's is made.
 #include "ablations/techniques/norm/norm.h"
 
-#include "ablations/techniques/cpu/fused.h"
+#include "ablations/techniques/cpu/thread_sums.h"
 #include "ablations/techniques/cuda/built.h"
 #include "ablations/techniques/operations.h"
 

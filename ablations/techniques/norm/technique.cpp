@@ -32,7 +32,7 @@ Proof prove_norm(const Recipe& recipe, const RunFacts& facts) {
 void amend_norm(const StepSizes& s, StepTable& table) {
   if (s.recipe.norm == Norm::aten) return;
   for (const char* part : {"ln_1", "ln_2", "ln_f"}) {
-    Row& row = table.at(part);
+    StepRow& row = table.at(part);
     const auto times = static_cast<double>(row.times);
     const double added = row.part == "ln_1" ? (times - 1) / times : 1;
     row.op = "add_norm";
@@ -40,7 +40,7 @@ void amend_norm(const StepSizes& s, StepTable& table) {
     row.backward_bytes =
         s.BTC * (2 * s.stream + s.low + added * (s.stream + (s.low == s.stream ? 0 : s.low))) + f32 * s.C;
   }
-  std::erase_if(table.rows, [](const Row& row) { return row.part == "residual"; });
+  std::erase_if(table.rows, [](const StepRow& row) { return row.part == "residual"; });
 }
 
 }  // namespace

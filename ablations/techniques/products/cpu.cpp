@@ -1,5 +1,5 @@
-#include "ablations/techniques/cpu/fused.h"
 #include "ablations/techniques/cpu/kernels.h"
+#include "ablations/techniques/cpu/thread_sums.h"
 #include "ablations/techniques/products/linear.h"
 
 #include <ATen/Parallel.h>

@@ -2,7 +2,7 @@
 // cuBLASLt (blas.h), where PyTorch's is rounded to the products' type and converted.
 #include "ablations/techniques/products/linear.h"
 
-#include "ablations/techniques/cpu/fused.h"
+#include "ablations/techniques/cpu/thread_sums.h"
 #include "ablations/techniques/cuda/built.h"
 #include "ablations/techniques/operations.h"
 

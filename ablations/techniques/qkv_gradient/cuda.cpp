@@ -1,4 +1,4 @@
-#include "ablations/techniques/cpu/fused.h"
+#include "ablations/techniques/cpu/thread_sums.h"
 #include "ablations/techniques/cuda/call.h"
 #include "ablations/techniques/qkv_gradient/join.h"
 #include "ablations/techniques/qkv_gradient/qkv_gradient.h"

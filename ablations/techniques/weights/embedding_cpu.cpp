@@ -1,7 +1,7 @@
 // An embedding whose backward pass writes into static gradients. The gradient of wte has the head's part already, and
 // the tokens' rows are added to it. PyTorch makes a matrix of all rows, most of them 0, and adds two such matrices.
-#include "ablations/techniques/cpu/fused.h"
 #include "ablations/techniques/cpu/kernels.h"
+#include "ablations/techniques/cpu/thread_sums.h"
 #include "ablations/techniques/cuda/built.h"
 #include "ablations/techniques/operations.h"
 #include "ablations/techniques/weights/embedding_gradient.h"

@@ -1,6 +1,6 @@
 // ATen's fused AdamW writes the clipped gradients back; here they are only read.
-#include "ablations/techniques/cpu/fused.h"
 #include "ablations/techniques/cpu/kernels.h"
+#include "ablations/techniques/cpu/thread_sums.h"
 #include "ablations/techniques/cuda/built.h"
 #include "ablations/techniques/weights/master_adamw.h"
 

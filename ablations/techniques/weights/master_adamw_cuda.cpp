@@ -1,4 +1,4 @@
-#include "ablations/techniques/cpu/fused.h"
+#include "ablations/techniques/cpu/thread_sums.h"
 #include "ablations/techniques/cuda/call.h"
 #include "ablations/techniques/weights/adamw.h"
 #include "ablations/techniques/weights/gradient_norm.h"

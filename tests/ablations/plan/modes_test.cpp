@@ -1,7 +1,7 @@
 // The rungs that each mode makes of a ladder, and what it refuses.
 #include "ablations/plan/modes.h"
 
-#include "ablations/plan/plan.h"
+#include "ablations/plan/make_plan.h"
 #include "harness/process/unfit.h"
 #include "tests/harness/machines.h"
 

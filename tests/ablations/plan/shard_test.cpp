@@ -74,7 +74,7 @@ TEST(SamePlan, WhereFilesLieAndWhichShardItIsDoNotCount) {
   Plan plan = plan_of(4), other = plan_of(4);
   other.shard = Shard{2, 4};
   other.workload.data = other.workload.vocabulary = other.workload.tokens = "/elsewhere";
-  EXPECT_TRUE(differences(plan, other).empty());
+  EXPECT_TRUE(plan_differences(plan, other).empty());
   EXPECT_EQ(id_by_content(plan), id_by_content(other));
   EXPECT_TRUE(id_by_content(plan).starts_with("x-")) << id_by_content(plan);
   EXPECT_EQ(id_by_content(plan).size(), 14U);
@@ -102,16 +102,16 @@ TEST(SamePlan, EverythingElseCountsAndIsNamed) {
   Plan other = plan;
   other.workload.B = 2;
   other.id = "x-2";
-  EXPECT_EQ(differences(plan, other), std::vector<std::string>{"workload/batch: 1 against 2"});
+  EXPECT_EQ(plan_differences(plan, other), std::vector<std::string>{"workload/batch: 1 against 2"});
   EXPECT_NE(id_by_content(plan), id_by_content(other));
   other = plan;
   other.id = "x-2";
-  EXPECT_EQ(differences(plan, other), std::vector<std::string>{"id: \"x-1\" against \"x-2\""});
+  EXPECT_EQ(plan_differences(plan, other), std::vector<std::string>{"id: \"x-1\" against \"x-2\""});
   other = plan;
   other.rungs[1].recipe.optimizer = model::Optimizer::fused;
-  EXPECT_EQ(differences(plan, other).size(), 1U);
-  EXPECT_NE(differences(plan, other).at(0).find("rungs/1/recipe/optimizer"), std::string::npos);
-  EXPECT_FALSE(differences(plan, plan_of(3)).empty());
+  EXPECT_EQ(plan_differences(plan, other).size(), 1U);
+  EXPECT_NE(plan_differences(plan, other).at(0).find("rungs/1/recipe/optimizer"), std::string::npos);
+  EXPECT_FALSE(plan_differences(plan, plan_of(3)).empty());
 }
 
 }  // namespace shard_test

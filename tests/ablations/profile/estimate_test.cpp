@@ -2,7 +2,7 @@
 #include "ablations/profile/estimate.h"
 
 #include "ablations/plan/modes.h"
-#include "ablations/techniques/costs.h"
+#include "ablations/techniques/step_costs.h"
 #include "ablations/techniques/step_memory.h"
 #include "files/files.h"
 #include "files/resources.h"
@@ -39,7 +39,7 @@ TEST(Estimate, IsCountedWorkByTheMachinesSpeeds) {
   const Plan plan = plan_of("gpt2-cpu", machines::cpu);
   const Estimate estimate = estimate_of(plan, two_cores);
   double flops = 0, bytes = 0;
-  for (const model::Cost& cost : model::step_costs(model::preset("gpt2-124m"), plan.rungs[0].recipe, 1, 128, 1)) {
+  for (const Cost& cost : step_costs(model::preset("gpt2-124m"), plan.rungs[0].recipe, 1, 128, 1)) {
     flops += cost.flops;
     bytes += cost.bytes;
   }
@@ -90,13 +90,13 @@ TEST(Estimate, OfMemoryIsWithinFourteenPercentOfEveryRecordedPeak) {
     if (!record.is_ok() || record.is_of_peer()) continue;
     const Workload& workload = record.workload;
     const model::Config config = model::with_positions(model::preset(workload.model), workload.positions);
-    const model::StepMemory memory =
-        model::step_memory(config, record.known_recipe(file.string()), workload.B, workload.T, workload.accumulation);
+    const StepMemory memory =
+        step_memory(config, record.known_recipe(file.string()), workload.B, workload.T, workload.accumulation);
     const RunMemory& recorded = record.memory;
     const auto peak = static_cast<double>(recorded.peak_bytes);
     // Of a GPU PyTorch's allocator told what it had given out; the context and libraries come on top.
     const double planned = record.is_on_gpu() ? memory.at(memory.peak()).tensors() : memory.total();
-    const model::StepMemory::Parts& loss = memory.at(model::Moment::loss);
+    const StepMemory::Parts& loss = memory.at(Moment::loss);
     const bool is_chance = record.known_recipe(file.string()).host_memory == model::HostMemory::keep &&
                            loss.attention > loss.weights + loss.optimizer + loss.activations;
     if (is_chance) {

@@ -1,7 +1,7 @@
 // Whether an operation of our own is taken. All times are made up, but in the last test, which compares none.
 #include "ablations/profile/own_operations.h"
 
-#include "ablations/plan/ladder.h"
+#include "ablations/plan/ladder_file.h"
 #include "ablations/plan/modes.h"
 #include "ablations/techniques/techniques.h"
 

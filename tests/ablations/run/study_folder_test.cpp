@@ -1,7 +1,7 @@
 // What may lie in a study's folder: records of other plans, files of the user's own, what killed writers left, links.
 #include "ablations/run/study_folder.h"
 
-#include "ablations/plan/plan.h"
+#include "ablations/plan/make_plan.h"
 #include "ablations/plan/shard.h"
 #include "tests/study/planted_study.h"
 

@@ -1,5 +1,5 @@
 // The costs of a step as JSON, for test_costs.py: `costs_dump MODEL ROWS B T ACCUMULATION`.
-#include "ablations/techniques/costs.h"
+#include "ablations/techniques/step_costs.h"
 
 #include <nlohmann/json.hpp>
 
@@ -14,8 +14,8 @@ int main(int argc, char** argv) {
   model::Recipe recipe;
   recipe.vocabulary_rows = std::stoll(argv[2]);
   nlohmann::json costs = nlohmann::json::array();
-  for (const model::Cost& cost : model::step_costs(model::preset(argv[1]), recipe, std::stoll(argv[3]),
-                                                   std::stoll(argv[4]), std::stoll(argv[5]))) {
+  for (const ablations::Cost& cost : ablations::step_costs(model::preset(argv[1]), recipe, std::stoll(argv[3]),
+                                                           std::stoll(argv[4]), std::stoll(argv[5]))) {
     costs.push_back({{"phase", cost.phase}, {"op", cost.op}, {"part", cost.part}, {"flops", cost.flops}});
   }
   std::cout << costs << "\n";

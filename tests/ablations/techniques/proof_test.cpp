@@ -1,11 +1,11 @@
 // Every optimization of the CPU, on and switched off behind the recipe's back: the proof passes on the one and fails on
 // the other, with a real trainer.
+#include "ablations/run/gpt2_workload.h"
 #include "ablations/run/observe.h"
 #include "ablations/run/run.h"
-#include "ablations/run/workload.h"
 #include "ablations/techniques/operations.h"
 #include "ablations/techniques/techniques.h"
-#include "harness/machine/environment.h"
+#include "harness/machine/machine.h"
 #include "model/host_memory.h"
 #include "model/trainer.h"
 #include "tests/ablations/techniques/numbers.h"

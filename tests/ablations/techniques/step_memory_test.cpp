@@ -8,6 +8,7 @@
 
 namespace step_memory_test {
 
+using namespace ablations;
 using namespace model;
 
 constexpr double gib = 1LL << 30;

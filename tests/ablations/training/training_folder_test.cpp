@@ -3,7 +3,7 @@
 
 #include "ablations/techniques/operations.h"
 #include "ablations/training/checkpoints.h"
-#include "ablations/training/training.h"
+#include "ablations/training/training_loop.h"
 #include "files/files.h"
 #include "model/config.h"
 #include "model/safetensors.h"

@@ -1,8 +1,8 @@
 // The order in which the range profiler is switched on and off, also when a call is refused or the work fails, without
 // a GPU: this program's own definitions of the calls that need one stand in front of CUDA's and CUPTI's. They keep a
 // list and refuse what they are told to; which metrics there are and how many passes they need is CUPTI's real answer.
-#include "harness/gpu/counters.h"
 #include "harness/gpu/cupti.h"
+#include "harness/gpu/gpu_counters.h"
 #include "harness/process/unfit.h"
 
 #include <cuda_runtime_api.h>

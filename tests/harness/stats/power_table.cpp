@@ -247,7 +247,7 @@ int main() {
       "comparison: a limit of 0.05 nats for every single step.\n\n"
       "| steps | right, 1 run: void | 6 runs | 16 runs | 0.005 nats off: found | 0.01 | 0.015 | 0.03 | single steps: "
       "right, 1 run: void |\n|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
-      ablations::judged_steps, tolerance, ablations::largest_deviation);
+      study::judged_steps, tolerance, study::largest_deviation);
   for (const int64_t steps : {5, 13, 30, 100}) {
     const auto of = [&](int64_t runs, double shift) {
       return simulated::voided(studies / 4, runs, steps, shift, tolerance, 0.05);

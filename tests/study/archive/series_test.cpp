@@ -11,7 +11,7 @@
 
 namespace series_test {
 
-using namespace ablations;
+using namespace study;
 using harness::Changes;
 
 constexpr size_t last = 29;  // of thirty values

@@ -2,7 +2,7 @@
 // hash of the file, and, where somebody put the hashes right, by computing it again.
 #include "study/archive/verify.h"
 
-#include "ablations/plan/plan.h"
+#include "ablations/plan/make_plan.h"
 #include "files/files.h"
 #include "harness/process/process.h"
 #include "model/data.h"
@@ -23,7 +23,7 @@
 namespace verify_test {
 
 namespace fs = std::filesystem;
-using namespace ablations;
+using namespace study;
 using files::Json;
 
 class Verify : public testing::Test {

@@ -1,0 +1,101 @@
+#include "ablations/plan/make_plan.h"
+
+#include "ablations/techniques/techniques.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <random>
+#include <stdexcept>
+
+namespace ablations {
+
+namespace {
+
+// Half of a Williams design for n treatments: rows that zigzag k, k+1, k-1, k+2, ... Their mirror images are the other
+// half. For even n the zigzag from k + n/2 mirrors the zigzag from k.
+std::vector<std::vector<size_t>> williams_rows(size_t n) {
+  std::vector<std::vector<size_t>> rows(n % 2 == 0 ? n / 2 : n);
+  for (size_t first = 0; first < rows.size(); ++first) {
+    for (size_t i = 0; i < n; ++i) rows[first].push_back((first + (i % 2 == 1 ? (i + 1) / 2 : n - i / 2)) % n);
+  }
+  return rows;
+}
+
+// std::shuffle is not the same everywhere; this is.
+template <class T>
+void shuffle(std::vector<T>& values, std::mt19937_64& random) {
+  for (size_t i = values.size(); i > 1; --i) std::swap(values[i - 1], values[random() % i]);
+}
+
+}  // namespace
+
+Plan plan_from_json(const files::Json& json, const std::string& where) {
+  Plan plan = value_from<Plan>(json, where);
+  const auto check_known = [&](const std::string& optimization) {
+    if (plan.commands || find_optimization(optimization) != nullptr) return;
+    throw std::invalid_argument(fmt::format("{}: unknown optimization \"{}\"", where, optimization));
+  };
+  for (const Rung& rung : plan.rungs) {
+    if (!rung.optimization.empty()) check_known(rung.optimization);
+    std::ranges::for_each(rung.applied, check_known);
+  }
+  return plan;
+}
+
+std::string study_id(const std::string& ladder, const std::string& created) {
+  std::string stamp;
+  for (const char c : created) {
+    if (c != '-' && c != ':') stamp += c;
+  }
+  return ladder + "-" + stamp;
+}
+
+PlannedRun run_of(const std::vector<Rung>& rungs, size_t rung, int64_t repeat) {
+  return {fmt::format("r{}-{:02}-{}", repeat + 1, rung, name_of(rungs[rung])), rung, repeat};
+}
+
+std::vector<PlannedRun> interleave(const std::vector<Rung>& rungs, int64_t repeats, uint64_t order_seed) {
+  std::vector<size_t> measured;
+  for (size_t i = 0; i < rungs.size(); ++i) {
+    if (rungs[i].status == Rung::Status::planned) measured.push_back(i);
+  }
+  std::mt19937_64 random(order_seed);
+  auto rows = williams_rows(measured.size());
+  shuffle(measured, random);
+  shuffle(rows, random);
+  std::vector<PlannedRun> runs;
+  for (int64_t repeat = 0; repeat < repeats; ++repeat) {
+    if (measured.empty()) break;
+    std::vector<size_t> row = rows[static_cast<size_t>(repeat / 2) % rows.size()];
+    if (repeat % 2 == 1) std::ranges::reverse(row);
+    for (const size_t treatment : row) runs.push_back(run_of(rungs, measured[treatment], repeat));
+  }
+  return runs;
+}
+
+Shape shape_of(const Plan& plan) { return plan.workload; }
+
+Shape shape_of(const Plan& plan, size_t rung) { return plan.rungs[rung].shape.value_or(shape_of(plan)); }
+
+std::optional<size_t> reference_of(const Plan& plan, size_t rung) {
+  if (plan.rungs[rung].reference) return plan.rungs[rung].reference;
+  if (plan.mode != Mode::cumulative || rung == plan.reference) return std::nullopt;
+  return plan.reference;
+}
+
+bool uses_cuda(const Plan& plan) {
+  return std::ranges::any_of(plan.rungs, [](const Rung& rung) {
+    const bool is_on_gpu = rung.command ? !rung.command->trial.gpus.empty() : rung.recipe.device == model::Device::cuda;
+    return rung.status == Rung::Status::planned && is_on_gpu;
+  });
+}
+
+std::string label_of(const Plan& plan, size_t rung, const std::string& title) {
+  const bool adds = plan.mode == Mode::cumulative || plan.mode == Mode::one_at_a_time;
+  const Rung& of = plan.rungs[rung];
+  const bool is_more = of.command ? of.command->typed.starts_with('+') : rung > 0 && of.peer.empty();
+  return (adds && is_more ? "+ " : "") + title;
+}
+
+}  // namespace ablations

@@ -1,0 +1,75 @@
+#include "ablations/run/gpt2_workload.h"
+
+#include "ablations/techniques/operations.h"
+#include "harness/machine/machine.h"
+#include "harness/machine/system_memory.h"
+#include "model/host_memory.h"
+#include "model/ranks.h"
+
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+namespace ablations {
+
+namespace {
+
+void check_range(const char* name, int64_t value, int64_t least, int64_t most) {
+  if (value < least || value > most) {
+    throw std::invalid_argument(fmt::format("{} must be between {} and {}, got {}", name, least, most, value));
+  }
+}
+
+const RunOptions& checked_and_prepared(const RunOptions& options) {
+  check_range("--steps", options.timed_steps, 1, 100000);
+  check_range("--warmup", options.warmup_steps, 0, 100000);
+  check_warmup(options.recipe, options.warmup_steps);
+  check_range("--threads", options.threads, 0, 4096);
+  prepare_process(options);
+  return options;
+}
+
+}  // namespace
+
+void prepare_process(const RunOptions& options) {
+  model::apply_host_memory(options.recipe.host_memory);
+  at::set_num_threads(
+      static_cast<int>(options.threads > 0 ? options.threads : harness::this_machine().cpu.logical_cores));
+}
+
+Gpt2Workload::Gpt2Workload(const RunOptions& options, int64_t steps)
+    : options_(checked_and_prepared(options)),
+      config_(config_of(options)),
+      resident_before_(harness::resident_bytes()),
+      tokens_(tokens_of(options)),
+      resident_opened_(harness::resident_bytes()),
+      trainer_(config_, options.recipe,
+               {.B = options.B,
+                .T = options.T,
+                .accumulation = options.accumulation,
+                .max_steps = steps,
+                .seed = options.seed,
+                .ranks = options.ranks ? model::ranks_of_environment() : model::Ranks{},
+                .work = {"text " + tokens_.sha256, fmt::format("warm-up {}", options.warmup_steps)}},
+               tokens_, model::step_parts()),
+      data_clock_("data", static_cast<size_t>(steps)) {
+  label(harness::nvtx_tool_attached());
+}
+
+void Gpt2Workload::label(bool follow_autograd) {
+  labels_.reset();
+  labels_ = std::make_unique<harness::Labels>(follow_autograd);
+  trainer_.on_phase = [this](std::string_view phase) {
+    data_clock_.begin_phase(phase);
+    labels_->begin_phase(phase);
+  };
+  trainer_.ops().on_part = [this](int64_t layer, std::string_view part) { labels_->begin_part(layer, part); };
+}
+
+std::optional<int64_t> Gpt2Workload::opened_bytes() const {
+  if (!resident_before_ || !resident_opened_) return std::nullopt;
+  return *resident_opened_ - *resident_before_;
+}
+
+}  // namespace ablations

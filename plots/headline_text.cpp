@@ -1,0 +1,316 @@
+#include "plots/headline_text.h"
+
+#include "files/printable.h"
+#include "plots/sentences.h"
+#include "text/figures.h"
+#include "text/text.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <functional>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+namespace plots {
+
+using files::shortened;
+
+namespace {
+
+// "± 0.6 %" of an interval that is narrow and lies evenly about its middle, else "[1.04× – 1.11×]". Empty: there is
+// none, or it tells nothing.
+std::string spread(double ratio, const Bounds& bounds) {
+  if (!bounds.lo || !bounds.hi || tells_nothing(*bounds.lo, *bounds.hi)) return "";
+  const double above = (*bounds.hi - ratio) / ratio, below = (ratio - *bounds.lo) / ratio;
+  const double half = std::max(above, below);
+  return half < 0.1 && std::min(above, below) > 0.7 * half ? fmt::format("\u00b1 {:.2g} %", 100 * half)
+                                                           : fmt::format("[{}]", times_between(*bounds.lo, *bounds.hi));
+}
+
+// "1.08× ± 0.6 %", "1.08× (one run)"
+std::string ratio_words(double ratio, const Bounds& bounds) {
+  const std::string interval = spread(ratio, bounds);
+  return times(ratio) + (interval.empty() ? " (no interval)" : " " + interval);
+}
+
+// What the reference is. A rung that only moves the work to a GPU is float32 there.
+std::string reference_words(const StudyRung& reference) {
+  return reference.optimization == "gpu" ? "float32 on the same GPU" : in_quotes(reference.title);
+}
+
+// ---- other programs
+
+// Of the last rung that could be compared: the fastest first. In a sweep of the last at the largest size.
+struct Peers {
+  const StudyRung* own = nullptr;
+  std::vector<const PeerRatio*> ratios;
+};
+
+Peers peers_of(const Study& study) {
+  Peers found;
+  for (const StudyRung& rung : study.rungs) {
+    std::vector<const PeerRatio*> ratios;
+    if (!rung.peers || !has_number(rung)) continue;
+    for (const PeerRatio& peer : *rung.peers) {
+      if (peer.ratio) ratios.push_back(&peer);
+    }
+    if (!ratios.empty()) found = {&rung, std::move(ratios)};
+  }
+  std::ranges::stable_sort(found.ratios, {}, [](const PeerRatio* peer) { return *peer->ratio; });
+  return found;
+}
+
+bool is_slower(const PeerRatio& peer) { return peer.hi && *peer.hi < 1; }
+
+std::string peer_headline(const Study& study, const Peers& peers) {
+  const PeerRatio& fastest = *peers.ratios.front();
+  const std::string name = study.rungs[fastest.rung].title;
+  const bool is_clear = fastest.lo && fastest.hi && (*fastest.lo > 1 || *fastest.hi < 1);
+  if (is_clear) return fmt::format("{} as fast as {}", times(*fastest.ratio), name);
+  return fastest.lo ? fmt::format("No clear difference from {}", name)
+                    : fmt::format("{} as fast as {}, one run each", times(*fastest.ratio), name);
+}
+
+// nullptr: there is none.
+const StudyRung* last_own(const Study& study) {
+  const auto last = std::find_if(study.rungs.rbegin(), study.rungs.rend(), has_number);
+  return last == study.rungs.rend() ? nullptr : &*last;
+}
+
+std::string peers_line(const Study& study, const Peers& peers) {
+  if (of_commands(study)) return "";
+  if (peers.own == nullptr) {
+    return study.mode == Mode::cumulative
+               ? "Next to PyTorch: not measured; `ladder ablate --with-peer pytorch` runs it beside the last rung."
+               : "";
+  }
+  std::vector<std::string> parts;
+  for (const PeerRatio* peer : peers.ratios) {
+    const std::string& title = study.rungs[peer->rung].title;
+    parts.push_back(fmt::format("{} {}", title.starts_with("PyTorch ") ? title.substr(8) : title,
+                                ratio_words(*peer->ratio, *peer)));
+  }
+  const std::string at = varied_size(study) || peers.own != last_own(study)
+                             ? fmt::format(" at {}{}", swept_words(study, *peers.own), in_quotes(peers.own->title))
+                             : "";
+  return fmt::format("Speed over PyTorch's{}: {}.", at, fmt::join(parts, " \u00b7 "));
+}
+
+// ---- headlines
+
+// An optimization's worth.
+struct NamedRatio {
+  std::string name;
+  Ratio ratio;
+  size_t rung = 0;  // of a ladder
+
+  [[nodiscard]] std::string words() const { return name + " " + times(ratio.ratio); }
+};
+
+// By the method of the study's mode, or, of a ladder, against the rung before; the largest first.
+std::vector<NamedRatio> worths_of(const Study& study) {
+  std::vector<NamedRatio> worths;
+  if (study.mode == Mode::cumulative) {
+    for (const StudyRung& rung : study.rungs) {
+      if (has_number(rung) && rung.speedup_against)
+        worths.push_back({shortened(rung.title, 40), *rung.speedup_against, rung.index});
+    }
+  }
+  for (const Worth& worth : study.attribution) {
+    if (worth.method != method_of(study.mode) || !worth.ratio) continue;
+    worths.push_back({shortened(worth.title, 40), {{worth.lo, worth.hi}, *worth.ratio, worth.repeats}});
+  }
+  std::ranges::stable_sort(worths, std::ranges::greater{}, [](const NamedRatio& one) { return one.ratio.ratio; });
+  return worths;
+}
+
+std::vector<std::string> named(const std::vector<NamedRatio>& worths, Direction direction, size_t most) {
+  std::vector<std::string> names;
+  for (const NamedRatio& one : worths) {
+    if (direction_of(one.ratio) == direction && names.size() < most) names.push_back(one.words());
+  }
+  return names;
+}
+
+// Only what intervals tell apart from nothing is ranked.
+std::string worth_headline(const Study& study) {
+  const std::vector<NamedRatio> worths = worths_of(study);
+  if (worths.empty()) return "No optimization has a number";
+  const NamedRatio &most = worths.front(), &least = worths.back();
+  if (std::ranges::none_of(worths, [](const NamedRatio& one) { return one.ratio.lo.has_value(); })) {
+    return fmt::format("From {} to {}, one run each", most.words(), least.words());
+  }
+  switch (direction_of(most.ratio)) {
+    case Direction::faster: {
+      const auto may_be_as_much = [&](const NamedRatio& other) { return other.ratio.hi >= most.ratio.lo; };
+      const auto rivals = std::ranges::count_if(worths, may_be_as_much) - 1;
+      return fmt::format(
+          "{}{}", most.words(),
+          rivals == 0 ? " is worth most" : fmt::format(", not told apart from {}", number_of(rivals, "other")));
+    }
+    case Direction::slower:
+      return fmt::format("No optimization helps; {} costs most time", least.words());
+    case Direction::unclear:
+    case Direction::unknown:
+      break;
+  }
+  return "No optimization makes a clear difference";
+}
+
+std::string sweep_headline(const Study& study) {
+  const StudyRung* best = nullptr;
+  for (const StudyRung& rung : study.rungs) {
+    if (!has_number(rung) || !rung.tokens_per_s) continue;
+    if (best == nullptr || rung.tokens_per_s->median > best->tokens_per_s->median) best = &rung;
+  }
+  return best == nullptr ? "No rung has a number"
+                         : fmt::format("Up to {} tokens/s, at {}({})", abbreviated(best->tokens_per_s->median),
+                                       swept_words(study, *best), shortened(best->title, 40));
+}
+
+std::string why_no_speedup(const Study& study) {
+  const auto measured = std::ranges::count_if(study.rungs, has_number);
+  if (measured > 1) return "no rung could be compared with the reference rung";
+  if (measured == 1)
+    return fmt::format("only {} has a number", in_quotes(std::ranges::find_if(study.rungs, has_number)->title));
+  const auto others = rungs_without_number(study);
+  return others.empty() ? "no rung has a number"
+                        : fmt::format("no rung has a number ({})", status_words(*others.front()));
+}
+
+std::string speedup_headline(const Study& study, const Lead& lead) {
+  const std::string ratio = times(lead.speedup->ratio), reference = reference_words(*lead.reference);
+  switch (direction_of(*lead.speedup)) {
+    case Direction::unknown:
+      if (!study.finished) {
+        return fmt::format("Unfinished: {} of {} runs", study.plan.runs_ok, study.plan.runs_planned);
+      }
+      return fmt::format("{} the speed of {}, without an interval", ratio, reference);
+    case Direction::unclear:
+      return "No clear change from " + reference;
+    case Direction::slower:
+      return fmt::format("Slower: {} the speed of {}", ratio, reference);
+    case Direction::faster:
+      break;
+  }
+  return fmt::format("{} faster than {}{}", ratio, reference,
+                     study.headline->fastest ? ", at " + in_quotes(lead.rung->title) : "");
+}
+
+// ---- lines
+
+// "3.6 → 44.9", or the second alone where the first is not known or no other.
+std::string from_to(const std::string& before, const std::string& after) {
+  return before.empty() || before == after ? after : before + " \u2192 " + after;
+}
+
+// Of the rung that the study leads with, from its reference; of a study with one rung, of that.
+std::string figures_line(const Study& study) {
+  const std::optional<Lead> lead = lead_of(study);
+  const StudyRung* first = lead ? lead->reference : nullptr;
+  const StudyRung* last = lead ? lead->rung : nullptr;
+  if (!lead && std::ranges::count_if(study.rungs, has_number) == 1) {
+    last = &*std::ranges::find_if(study.rungs, has_number);
+  }
+  if (last == nullptr || !last->ms_per_step) return "";
+  const auto both = [&](const auto& text) { return from_to(first == nullptr ? "" : text(*first), text(*last)); };
+  std::vector<std::string> parts{
+      both([](const StudyRung& rung) { return rung.ms_per_step ? digits3(rung.ms_per_step->median) : ""; }) +
+      " ms per step"};
+  if (last->tokens_per_s) parts.push_back(abbreviated(last->tokens_per_s->median) + " tokens/s");
+  if (mfu_of(*last)) {
+    parts.push_back("MFU " + both([](const StudyRung& rung) { return mfu_of(rung) ? percent(*mfu_of(rung)) : ""; }));
+  }
+  if (last->peak_memory_bytes) {
+    parts.push_back(both([](const StudyRung& rung) {
+                      return rung.peak_memory_bytes ? fmt::format("{:.1f}", gib(*rung.peak_memory_bytes)) : "";
+                    }) +
+                    " GiB");
+  }
+  if (lead) {
+    const std::string interval = spread(lead->speedup->ratio, *lead->speedup);
+    if (!interval.empty()) {
+      parts.push_back(fmt::format("{} {} ({:.4g} %, {} of runs)", times(lead->speedup->ratio), interval,
+                                  100 * study.statistics.confidence, number_of(lead->speedup->pairs, "pair")));
+    }
+  }
+  return fmt::format("{}", fmt::join(parts, " \u00b7 "));
+}
+
+// What a sweep shows at its largest size: the rung with the largest speedup that is clear.
+std::string size_line(const Study& study) {
+  if (!varied_size(study)) return "";
+  int64_t largest = 0;
+  for (const StudyRung& rung : study.rungs) {
+    if (has_number(rung)) largest = std::max(largest, swept_size(*study.swept, rung));
+  }
+  const StudyRung* best = nullptr;
+  for (const StudyRung& rung : study.rungs) {
+    if (!has_number(rung) || swept_size(*study.swept, rung) != largest || !rung.speedup_first) continue;
+    if (direction_of(*rung.speedup_first) != Direction::faster || !rung.against) continue;
+    if (best == nullptr || rung.speedup_first->ratio > best->speedup_first->ratio) best = &rung;
+  }
+  if (best == nullptr) return "";
+  const StudyRung& first = study.rungs.at(*best->against);
+  const std::string memory =
+      first.peak_memory_bytes && best->peak_memory_bytes
+          ? fmt::format(", {} GiB", from_to(fmt::format("{:.1f}", gib(*first.peak_memory_bytes)),
+                                            fmt::format("{:.1f}", gib(*best->peak_memory_bytes))))
+          : "";
+  return fmt::format("At {}{} is {} as fast as {}{}.", swept_words(study, *best), in_quotes(best->title),
+                     ratio_words(best->speedup_first->ratio, *best->speedup_first), in_quotes(first.title), memory);
+}
+
+}  // namespace
+
+// A program beside the last rung that is clearly faster is said before anything else.
+std::string headline_of(const Study& study) {
+  if (const auto disturbance = disturbance_of_most(study)) return "Not usable: " + disturbance->what;
+  const Peers peers = peers_of(study);
+  const std::optional<Lead> lead = lead_of(study);
+  const bool is_behind = peers.own != nullptr && study.mode == Mode::cumulative && is_slower(*peers.ratios.front());
+  if (is_behind || (!lead && peers.own != nullptr && !varied_size(study))) return peer_headline(study, peers);
+  if (lead) return speedup_headline(study, *lead);
+  if (method_of(study.mode)) return worth_headline(study);
+  return study.mode == Mode::sweep ? sweep_headline(study) : "No valid speedup: " + why_no_speedup(study);
+}
+
+std::vector<std::string> lines_of(const Study& study) {
+  std::vector<std::string> lines{figures_line(study), size_line(study)};
+  const std::vector<NamedRatio> worths = worths_of(study);
+  const std::optional<Lead> lead = lead_of(study);
+  const bool has_lead = !lead || direction_of(*lead->speedup) == Direction::faster;
+  std::vector<NamedRatio> causes = worths;
+  if (lead && study.mode == Mode::cumulative) {  // what came after the rung that leads brought nothing of it
+    std::erase_if(causes, [&](const NamedRatio& one) { return one.rung > lead->rung->index; });
+  }
+  const std::vector<std::string> faster = has_lead ? named(causes, Direction::faster, 4) : std::vector<std::string>{};
+  std::vector<NamedRatio> least(worths.rbegin(), worths.rend());
+  const std::vector<std::string> slower = named(least, Direction::slower, 3);
+  if (!faster.empty()) lines.push_back(fmt::format("Most of it: {}.", fmt::join(faster, " \u00b7 ")));
+  if (!slower.empty()) lines.push_back(fmt::format("Slower here: {}.", fmt::join(slower, " \u00b7 ")));
+  if (study.headline && study.headline->fastest) {
+    lines.push_back(fmt::format("At the ladder's last rung, {}, {} is left.",
+                                in_quotes(study.rungs[study.headline->last].title),
+                                times(study.headline->speedup.ratio)));
+  }
+  for (const StudyRung& rung : study.rungs) {
+    if (!rung.command || &rung == &study.rungs.front()) continue;
+    if (const auto step = rung.command->pays_from_step) {
+      lines.push_back(
+          fmt::format("{} starts {} s later, so it pays from step {} on.", in_quotes(shortened(rung.title, 40)),
+                      digits3(rung.command->first_step_s - study.rungs.front().command->first_step_s), *step));
+    }
+    if (!rung.command->losses.empty()) {
+      lines.push_back(fmt::format("Losses of {}: {}.", in_quotes(shortened(rung.title, 40)), rung.command->losses));
+    }
+  }
+  lines.push_back(peers_line(study, peers_of(study)));
+  std::erase(lines, "");
+  return lines;
+}
+
+}  // namespace plots

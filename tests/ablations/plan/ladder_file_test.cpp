@@ -1,0 +1,297 @@
+// Ladder files and the rungs they make on machines with and without a GPU.
+#include "ablations/plan/ladder_file.h"
+
+#include "ablations/techniques/techniques.h"
+#include "files/files.h"
+#include "files/json_file.h"
+#include "harness/process/unfit.h"
+#include "tests/harness/machines.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <utility>
+
+namespace ladder_file_test {
+
+namespace fs = std::filesystem;
+using namespace ablations;
+using files::Json;
+using harness::Machine;
+using machines::cpu;
+using machines::hopper;
+
+class LadderFile : public testing::Test {
+ protected:
+  const files::TemporaryFolder temporary_{"ladder-test"};
+  const fs::path file_ = temporary_.path() / "ladder.json";
+
+  // A ladder of these rungs with some fields changed; null removes one.
+  static std::string document(const std::vector<std::string>& rungs, const Json& changes) {
+    Json json{{"kind", "ladder"},
+              {"schema_version", 1},
+              {"name", "test"},
+              {"title", "test"},
+              {"start", Json::object()},
+              {"rungs", rungs},
+              {"workload", {{"model", "tiny"}, {"batch", 1}, {"context", 8}}},
+              {"plan", {{"repeats", 1}, {"warmup_steps", 0}, {"timed_steps", 1}}}};
+    json.merge_patch(changes);
+    return json.dump();
+  }
+  std::string refusal_of_bytes(const std::string& bytes) {
+    std::ofstream(file_, std::ios::binary) << bytes;
+    try {
+      (void)load_ladder(file_.string());
+    } catch (const std::invalid_argument& error) {
+      std::string message = error.what();
+      EXPECT_EQ(message.rfind(file_.string(), 0), 0U) << message;
+      return message;
+    }
+    return "accepted";
+  }
+  std::string refusal(const std::vector<std::string>& rungs, const Json& changes = Json::object()) {
+    return refusal_of_bytes(document(rungs, changes));
+  }
+};
+
+TEST_F(LadderFile, TellsThatItIsNotJson) {
+  const auto says = [this](const std::string& bytes, const std::string& words) {
+    EXPECT_NE(refusal_of_bytes(bytes).find(words), std::string::npos) << refusal_of_bytes(bytes);
+  };
+  const std::string good = document({"bf16"}, Json::object());
+  EXPECT_EQ(refusal_of_bytes(good), "accepted");
+  says(good + good, "not valid JSON");
+  says(std::string(100, '\0'), "not valid JSON");
+  says("{\"kind\": \"ladder\xff\"}", "not valid JSON");
+  says(good.substr(0, good.size() - 1) + ", \"name\": \"other\"}", "key \"name\" appears twice");
+  std::string nested;
+  for (int i = 0; i < 100'000; ++i) nested += "{\"a\":";
+  says(nested + "1" + std::string(100'000, '}'), "nested deeper");
+}
+
+TEST_F(LadderFile, TellsWhatIsWrongWithItsFields) {
+  const auto says = [this](const Json& changes, const std::string& words) {
+    EXPECT_NE(refusal({"bf16"}, changes).find(words), std::string::npos) << refusal({"bf16"}, changes);
+  };
+  says({{"kind", nullptr}}, "not a ladder");
+  says({{"kind", "plan"}}, "not a ladder: \"kind\" is \"plan\"");
+  says({{"schema_version", 2}}, "\"schema_version\" is 2");
+  says({{"schema_version", "1"}}, "\"schema_version\" is \"1\"");
+  says({{"rungs", "flash"}}, "rungs");
+  says({{"rugns", Json::array()}}, "rugns");
+  says({{"workload", nullptr}}, "workload");
+  says({{"workload", {{"btach", 2}}}}, "btach");
+  says({{"workload", {{"batch", 1.5}}}}, "batch");
+  says({{"workload", {{"batch", 1e30}}}}, "batch");
+  says({{"plan", {{"repeats", nullptr}}}}, "repeats");
+  says({{"plan", {{"repeats", 1'000'000'000}}}}, "repeats");
+  says({{"start", Json::array()}}, "start");
+  says({{"start", {{"attn", "flash"}}}}, "field [start]: unknown recipe field \"attn\"; the known fields are device");
+  says({{"start", {{"attention", "flashy"}}}},
+       "\"attention\" must be one of manual, math, efficient, flash, cudnn, packed, got \"flashy\"");
+  says({{"start", {{"attention", 3}}}}, "packed, got 3");
+  says({{"start", {{"vocabulary_rows", 0}}}},
+       "\"vocabulary_rows\" must be a whole number between 1 and 1048576, got 0");
+  says({{"start", {{"vocabulary_rows", 1e30}}}}, "got 1e+30");
+  says({{"start", {{"vocabulary_rows", "many"}}}}, "got \"many\"");
+}
+
+TEST_F(LadderFile, TellsWhatIsWrongWithItsOrder) {
+  EXPECT_NE(refusal({"bf16", "warp"}).find("rungs[1] \"warp\": unknown optimization; the known optimizations are gpu"),
+            std::string::npos);
+  EXPECT_NE(refusal({"bf16", "bf16"}).find("rungs[1] \"bf16\": already on"), std::string::npos);
+  EXPECT_NE(refusal({"gpu", "bf16", "fp16"}).find("rungs[2] \"fp16\": cannot follow \"bf16\""), std::string::npos);
+  EXPECT_NE(refusal({"gpu", "onednn", "tf32"}).find("rungs[2] \"tf32\": cannot follow \"onednn\""), std::string::npos);
+  EXPECT_NE(refusal({"tf32"}).find("rungs[0] \"tf32\": needs \"gpu\" before it"), std::string::npos);
+  EXPECT_NE(refusal({"tf32", "gpu"}).find("rungs[0] \"tf32\": needs \"gpu\" before it"), std::string::npos);
+  EXPECT_NE(refusal({"fused_adamw", "foreach"}).find("cannot follow \"fused_adamw\""), std::string::npos);
+  EXPECT_EQ(refusal({"foreach", "fused_adamw"}), "accepted");
+  EXPECT_EQ(refusal({"graph"}, {{"start", {{"device", "cuda"}}}}), "accepted");
+  EXPECT_NE(refusal({"bf16"}, {{"reference", "gpu"}}).find("reference \"gpu\" is not one of its rungs"),
+            std::string::npos);
+  EXPECT_NE(refusal({"bf16"}, {{"start", {{"autocast", "bf8"}}}}).find("field [start]: recipe field \"autocast\""),
+            std::string::npos);
+  EXPECT_NE(refusal({"bf16"}, {{"workload", {{"model", "gpt5"}, {"batch", 1}, {"context", 8}}}})
+                .find("unknown model \"gpt5\""),
+            std::string::npos);
+}
+
+TEST_F(LadderFile, TellsThatItCannotBeRead) {
+  const auto says = [](const std::string& name, const std::string& words) {
+    try {
+      (void)load_ladder(name);
+      ADD_FAILURE() << name << " is taken";
+    } catch (const std::invalid_argument& error) {
+      EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
+    }
+  };
+  says("nowhere.json", "nowhere.json: No such file");
+  says("../ladders/tiny", "../ladders/tiny: No such file");
+  says("/dev/zero", "/dev/zero: must be a file, got a device or a pipe");
+  says("./", "./: is a folder, not a file");
+  (void)refusal_of_bytes("");
+  fs::resize_file(file_, (size_t{64} << 20) + 1);  // a hole, not written to the disk
+  says(file_.string(), "must be at most 67108864 bytes, got 67108865");
+}
+
+TEST_F(LadderFile, ShippedLaddersLoad) {
+  const auto names = ladder_names();
+  EXPECT_NE(std::find(names.begin(), names.end(), "gpt2"), names.end());
+  for (const std::string& name : names) EXPECT_EQ(load_ladder(name).name, name);
+  EXPECT_THROW((void)load_ladder("no-such"), std::invalid_argument);
+}
+
+TEST(Climb, EveryRungIsOneEditMore) {
+  const auto rungs = climb(load_ladder("gpt2-cpu"), cpu);
+  ASSERT_EQ(rungs.size(), 7U);
+  for (size_t i = 1; i < rungs.size(); ++i) {
+    EXPECT_EQ(rungs[i].status, Rung::Status::planned) << rungs[i].reason;
+    EXPECT_EQ(model::recipe_diff(rungs[i - 1].recipe, rungs[i].recipe).size(), 1U) << rungs[i].optimization;
+    EXPECT_EQ(rungs[i].applied.size(), i);
+  }
+  EXPECT_EQ(rungs.back().recipe.vocabulary_rows, 50304);
+  EXPECT_EQ(reference_rung(rungs), 0U);
+}
+
+TEST(Climb, TheDataPipelineChangesHowBatchesComeToBeAndNothingElse) {
+  for (const auto& [name, machine] : {std::pair{"data-pipeline", &hopper}, {"data-pipeline-cpu", &cpu}}) {
+    const auto rungs = climb(load_ladder(name), *machine);
+    const size_t first = reference_rung(rungs);
+    ASSERT_EQ(rungs.size() - first, 6U) << name;
+    EXPECT_EQ(rungs[first].recipe.batches, model::Batches::tokenized);
+    for (size_t i = first + 1; i < rungs.size(); ++i) {
+      EXPECT_EQ(rungs[i].status, Rung::Status::planned) << name << ": " << rungs[i].reason;
+      const Json changed = model::recipe_diff(rungs[i - 1].recipe, rungs[i].recipe);
+      EXPECT_TRUE(changed.size() == 1 && changed.contains("batches")) << name << ": " << changed;
+    }
+    EXPECT_EQ(rungs.back().recipe.batches, model::Batches::prefetched);
+  }
+}
+
+TEST(Climb, WithoutAGpuItsRungsSayWhy) {
+  const auto rungs = climb(load_ladder("gpt2"), cpu);
+  for (const Rung& rung : rungs) {
+    const bool gpu_only = rung.optimization == "gpu" || rung.optimization == "tf32" || rung.optimization == "graph";
+    EXPECT_EQ(rung.status, gpu_only ? Rung::Status::not_applicable : Rung::Status::planned) << rung.optimization;
+    EXPECT_EQ(rung.reason, gpu_only ? "no CUDA device" : "");
+    EXPECT_EQ(rung.recipe.device, model::Device::cpu);
+  }
+}
+
+TEST(Climb, WithAGpuCountsFromIt) {
+  const auto rungs = climb(load_ladder("gpt2"), hopper);
+  EXPECT_EQ(rungs[0].status, Rung::Status::not_measured);
+  EXPECT_EQ(reference_rung(rungs), 1U);
+  const auto own = static_cast<size_t>(  // by PyTorch's operations up to it
+      std::ranges::find(rungs, "packed_attention", &Rung::optimization) - rungs.begin());
+  for (size_t i = 1; i < own; ++i) EXPECT_EQ(rungs[i].status, Rung::Status::planned) << rungs[i].reason;
+  EXPECT_EQ(rungs.back().recipe.attention, model::Attention::cudnn);
+  Machine ampere = hopper;
+  ampere.gpu->compute_capability = 80;
+  EXPECT_EQ(climb(load_ladder("gpt2"), ampere)[own - 1].recipe.attention, model::Attention::flash);
+  Machine turing = hopper;
+  turing.gpu->compute_capability = 75;
+  EXPECT_EQ(climb(load_ladder("gpt2"), turing)[2].status, Rung::Status::not_applicable);
+}
+
+TEST(Climb, ARungThatChangesNothingIsNone) {
+  Ladder ladder = load_ladder("gpt2");
+  ladder.rungs = {"gpu", "residual16", "bf16"};  // a stream in autocast's type, before there is one
+  const auto rungs = climb(ladder, hopper);
+  EXPECT_EQ(rungs[2].status, Rung::Status::not_applicable);
+  EXPECT_EQ(rungs[2].reason, "it changes nothing of what is on before it");
+  EXPECT_EQ(rungs[3].applied, (std::vector<std::string>{"gpu", "bf16"}));
+}
+
+TEST(Climb, ADeterministicLadderTakesTheAttentionThatIs) {
+  Ladder ladder = load_ladder("gpt2");
+  ladder.start.deterministic = true;
+  const auto rungs = climb(ladder, hopper);
+  EXPECT_EQ(rungs[find_rung(rungs, "flash", "test", "gpt2")].recipe.attention, model::Attention::flash);
+  for (const Rung& rung : rungs) EXPECT_TRUE(rung.recipe.deterministic) << rung.title;
+}
+
+TEST(Climb, OneDnnAndBf16RungsNeedACpuThatHasThem) {
+  const auto applicable = [](std::vector<std::string> features) {
+    Machine machine = cpu;
+    machine.cpu.features = std::move(features);
+    const auto rungs = climb(load_ladder("gpt2-cpu"), machine);
+    EXPECT_EQ(rungs[2].optimization + " " + rungs[3].optimization, "onednn bf16");
+    const bool onednn = rungs[2].status == Rung::Status::planned, bf16 = rungs[3].status == Rung::Status::planned;
+    EXPECT_EQ(rungs[4].recipe.matmul_precision == model::MatmulPrecision::medium, onednn);
+    EXPECT_EQ(rungs[4].recipe.autocast == model::Autocast::bf16, bf16);
+    return std::pair(onednn, bf16);
+  };
+  EXPECT_EQ(applicable({"avx2"}), std::pair(false, false));
+  EXPECT_EQ(applicable({"avx512f"}), std::pair(true, false));
+  EXPECT_EQ(applicable({"avx2", "avx_ne_convert"}), std::pair(true, false));
+  EXPECT_EQ(applicable({"avx512f", "avx512_bf16"}), std::pair(true, true));
+}
+
+TEST(RecipeObstacle, WhatADeviceCannotDoIsRefused) {
+  const Machine turing{.cpu = {}, .gpu = harness::Gpu{"T4", 75, int64_t{16} << 30}, .no_gpu_reason = ""};
+  const auto refused = [](const model::Recipe& recipe, const Machine& machine, const std::string& reason) {
+    EXPECT_NE(recipe_obstacle(recipe, machine).find(reason), std::string::npos)
+        << to_json(recipe).dump() << ": " << recipe_obstacle(recipe, machine);
+  };
+  const auto possible = [](const model::Recipe& recipe, const Machine& machine) {
+    EXPECT_EQ(recipe_obstacle(recipe, machine), "") << to_json(recipe).dump();
+  };
+  using model::Attention;
+  using model::Autocast;
+  using model::Device;
+  using model::MatmulPrecision;
+  refused({.device = Device::cuda}, cpu, "no CUDA device");
+  refused({.execution = model::Execution::graph}, hopper, "execution graph needs device cuda");
+  refused({.device = Device::cuda, .matmul_precision = MatmulPrecision::medium}, hopper, "has highest and high");
+  refused({.device = Device::cuda, .matmul_precision = MatmulPrecision::high}, turing, "T4 has 7.5");
+  refused({.device = Device::cuda, .autocast = Autocast::bf16}, turing, "needs compute capability 8.0");
+  possible({.device = Device::cuda, .autocast = Autocast::fp16}, turing);
+  for (const Attention attention : {Attention::flash, Attention::cudnn}) {
+    refused({.device = Device::cuda, .attention = attention}, hopper, "16-bit types only");
+    refused({.device = Device::cuda, .autocast = Autocast::fp16, .attention = attention}, turing, "T4 has 7.5");
+    possible({.device = Device::cuda, .autocast = Autocast::bf16, .attention = attention}, hopper);
+  }
+  refused({.device = Device::cuda, .autocast = Autocast::bf16, .attention = Attention::cudnn, .deterministic = true},
+          hopper, "no deterministic backward pass");
+  possible({.device = Device::cuda, .autocast = Autocast::bf16, .attention = Attention::flash, .deterministic = true},
+           hopper);
+  for (const Attention attention : {Attention::manual, Attention::math, Attention::efficient}) {
+    possible({.device = Device::cuda, .attention = attention}, hopper);
+  }
+  refused({.attention = Attention::efficient}, cpu, "attention efficient needs device cuda; a CPU has manual, math");
+  refused({.attention = Attention::cudnn}, cpu, "attention cudnn needs device cuda; a CPU has manual, math");
+  possible({.attention = Attention::flash}, cpu);
+}
+
+TEST(FindRung, ARungThatDoesNotApplyHereIsNotAMistake) {
+  const auto rungs = climb(load_ladder("gpt2"), cpu);
+  EXPECT_THROW((void)find_rung(rungs, "gpu", "--rung", "gpt2"), harness::Unfit);
+  EXPECT_THROW((void)find_rung(rungs, "warp", "--rung", "gpt2"), std::invalid_argument);
+}
+
+TEST(FindRung, ATitleInAnyCaseWillDo) {
+  const auto rungs = climb(load_ladder("gpt2-cpu"), cpu);
+  const auto found = [&](const std::string& typed) { return name_of(rungs[find_rung(rungs, typed, "--rung", "x")]); };
+  for (const char* typed : {"bf16", "BF16", "bf16 autocast", "+ BF16 Autocast"}) EXPECT_EQ(found(typed), "bf16");
+  EXPECT_EQ(found("Float32"), "start");
+  EXPECT_EQ(found("START"), "start");
+  EXPECT_EQ(found("oneDNN float32 products"), "onednn") << "what its proof has made of the title";
+  EXPECT_EQ(found("flash attention (cuDNN)"), "flash");
+  EXPECT_THROW((void)found("autocast"), std::invalid_argument);
+  EXPECT_THROW((void)found(""), std::invalid_argument);
+}
+
+TEST(FindRung, AMistypedNameIsAnsweredWithTheNearest) {
+  const auto rungs = climb(load_ladder("gpt2-cpu"), cpu);
+  try {
+    (void)find_rung(rungs, "fash", "--rung", "gpt2-cpu");
+    ADD_FAILURE() << "found";
+  } catch (const std::invalid_argument& error) {
+    EXPECT_EQ(std::string(error.what()).find("--rung fash: no such rung; did you mean flash?"), 0U) << error.what();
+  }
+}
+
+}  // namespace ladder_file_test

@@ -1,0 +1,172 @@
+// The roofline of planted costs, limits and times, worked out by hand.
+#include "ablations/profile/roofline_limits.h"
+
+#include <gtest/gtest.h>
+
+namespace roofline_limits_test {
+
+using namespace ablations;
+using files::Json;
+
+// At 1e12 FLOP/s and 1e11 bytes/s: 1e9 FLOPs take 1 ms, 1e8 bytes take 1 ms.
+const Limits limits{1e12, 1e11, "made up"};
+const std::vector<Cost> costs{
+    {"forward", "linear", "c_attn", 12, 4e9, 1e8},   // 4 ms by compute
+    {"forward", "linear", "c_fc", 12, 1e9, 3e8},     // 3 ms by memory
+    {"forward", "gelu", "gelu", 12, 0, 2e8},         // 2 ms by memory
+    {"backward", "linear", "c_attn", 12, 8e9, 1e8},  // 8 ms by compute
+    {"update", "adamw", "", 1, 0, 5e8},              // 5 ms by memory
+};
+
+// `part` is none in the row of a phase.
+const RooflineRow& find(const std::vector<RooflineRow>& rows, const std::string& phase,
+                        const std::optional<std::string>& part = {}) {
+  for (const RooflineRow& row : rows) {
+    if (row.phase == phase && row.part == part) return row;
+  }
+  throw std::runtime_error(phase + " " + part.value_or("") + " is not there");
+}
+
+TEST(Roofline, TimeAtTheLimitIsTheLargerOfBothForEachPart) {
+  const Roofline r = roofline(costs, limits, {});
+  EXPECT_DOUBLE_EQ(find(r.parts, "forward", "c_attn").limit_ms, 4);
+  EXPECT_EQ(find(r.parts, "forward", "c_attn").bound_by, Bound::compute);
+  EXPECT_DOUBLE_EQ(find(r.parts, "forward", "c_fc").limit_ms, 3);
+  EXPECT_EQ(find(r.parts, "forward", "c_fc").bound_by, Bound::memory);
+  EXPECT_FALSE(find(r.parts, "forward", "gelu").measured_ms || find(r.parts, "forward", "gelu").distance);
+  const RooflineRow& forward = find(r.phases, "forward");
+  EXPECT_DOUBLE_EQ(forward.limit_ms, 4 + 3 + 2);  // not max(5, 6): the parts are kernels of their own
+  EXPECT_EQ(forward.bound_by, Bound::memory);     // 5 of 9 ms
+  EXPECT_DOUBLE_EQ(forward.flops, 5e9);
+  EXPECT_DOUBLE_EQ(forward.bytes, 6e8);
+}
+
+TEST(Roofline, DistanceIsMeasuredOverTheLimit) {
+  const Roofline r = roofline(costs, limits,
+                              {{{"forward", "c_attn"}, 8.0},
+                               {{"forward", "c_fc"}, 6.0},
+                               {{"forward", "gelu"}, 1.0},
+                               {{"forward", ""}, 0.5},
+                               {{"backward", "c_attn"}, 10.0},
+                               {{"data", "copy"}, 0.25}});
+  EXPECT_DOUBLE_EQ(*find(r.parts, "forward", "c_attn").distance, 2);
+  EXPECT_DOUBLE_EQ(*find(r.parts, "forward", "c_attn").ms_above, 4);
+  EXPECT_DOUBLE_EQ(*find(r.parts, "forward", "gelu").distance, 0.5);  // from the cache
+  EXPECT_DOUBLE_EQ(*find(r.phases, "forward").measured_ms, 15.5);
+  EXPECT_DOUBLE_EQ(*find(r.phases, "forward").distance, 15.5 / 9);
+  // What has no costs has no limit, and all of its time counts as above it.
+  EXPECT_FALSE(find(r.parts, "forward", "other").distance);
+  EXPECT_DOUBLE_EQ(*find(r.parts, "data", "copy").ms_above, 0.25);
+  EXPECT_EQ(find(r.parts, "data", "copy").bound_by, Bound::none);
+  EXPECT_FALSE(find(r.phases, "update").measured_ms);
+  // Most above the limit first; not measured last.
+  std::vector<std::string> order;
+  for (const RooflineRow& row : r.parts) order.push_back(row.phase + " " + row.part.value());
+  EXPECT_EQ(order, (std::vector<std::string>{"forward c_attn", "forward c_fc", "backward c_attn", "forward other",
+                                             "data copy", "forward gelu", "update adamw"}));
+  EXPECT_EQ(r.phases.front().phase, "forward");
+  EXPECT_EQ(r.phases.back().phase, "update");
+}
+
+// A trace has no parts in the update: all of it is the optimizer's.
+TEST(Roofline, TakesTheTimesOfATrace) {
+  const TraceSummary summary{
+      .by_part = {{{.ms = 3.0, .count = 12}, "forward", "gelu"}, {{.ms = 10.0, .count = 2}, "update", ""}}};
+  const Roofline r = roofline(costs, limits, measured_by_part(summary));
+  EXPECT_DOUBLE_EQ(*find(r.parts, "forward", "gelu").distance, 1.5);
+  EXPECT_DOUBLE_EQ(*find(r.parts, "update", "adamw").distance, 2);
+  EXPECT_EQ(r.parts.size(), costs.size());
+}
+
+TEST(Roofline, ConvertsToJson) {
+  const Json json = json_of(roofline(costs, limits, {{{"update", ""}, 6.0}}));
+  EXPECT_EQ(json["limits"]["source"], "made up");
+  EXPECT_EQ(json["parts"][0]["part"], "adamw");
+  EXPECT_DOUBLE_EQ(json["parts"][0]["distance"].get<double>(), 1.2);
+  EXPECT_DOUBLE_EQ(json["parts"][0]["ms_above"].get<double>(), 1);
+  EXPECT_EQ(json["parts"][0]["bound_by"], "memory");
+  EXPECT_TRUE(json["parts"][1]["measured_ms"].is_null() && json["parts"][1]["distance"].is_null());
+  EXPECT_FALSE(json["phases"][0].contains("part"));
+  EXPECT_DOUBLE_EQ(json["limits"]["flops_per_byte"].get<double>(), 10);
+}
+
+TEST(Roofline, HasWhatItsAxesShow) {
+  const Json json = json_of(roofline(costs, limits, {{{"forward", "c_attn"}, 8.0}, {{"forward", "gelu"}, 1.0}}));
+  const Json &c_attn = json["parts"][0], &gelu = json["parts"][1], &no_time = json["parts"][3];
+  ASSERT_EQ(c_attn["part"], "c_attn");
+  EXPECT_DOUBLE_EQ(c_attn["flops_per_byte"].get<double>(), 40);
+  EXPECT_DOUBLE_EQ(c_attn["flops_per_s"].get<double>(), 5e11);  // 4e9 in 8 ms
+  ASSERT_EQ(gelu["part"], "gelu");                              // without FLOPs it has no place on them
+  EXPECT_TRUE(gelu["flops_per_byte"].is_null() && gelu["flops_per_s"].is_null());
+  ASSERT_TRUE(no_time["measured_ms"].is_null());
+  EXPECT_FALSE(no_time["flops_per_byte"].is_null());
+  EXPECT_TRUE(no_time["flops_per_s"].is_null());
+}
+
+TEST(Roofline, TableFitsEightyColumns) {
+  const std::string text = roofline_table(roofline(costs, {1e12, 1e11, std::string(200, 'x')},
+                                                   {{{"forward", "c_attn"}, 8.0},
+                                                    {{"forward", "gelu"}, 1.0},
+                                                    {{"update", "adamw"}, 98765432.0},
+                                                    {{"a long phase", "a part with a long name"}, 1.0}}));
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = text.find('\n', begin);
+    EXPECT_LE(end - begin, 80U) << text.substr(begin, end - begin);
+    begin = end + 1;
+  }
+  EXPECT_NE(text.find("Limits: 1.00 TFLOP/s, 100 GB/s\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("forward   c_attn                8.00       4.00   compute      2.00x        4.00\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("forward   gelu                  1.00       2.00    memory      0.50x       -1.00\n"),
+            std::string::npos)
+      << text;
+}
+
+TEST(Roofline, LimitsAreOfTheTypeThatTheRecipeMultipliesIn) {
+  const Rates rates{.device = "",
+                    .source = "",
+                    .reason = "",
+                    .rates = {{"copy", "256 MiB", 2e10, {}},
+                              {"update", "256 MiB", 3e10, {}},
+                              {"fp32", "1024^3", 1e11, {}},
+                              {"oneDNN", "1536^3", 3e11, {}}}};
+  EXPECT_DOUBLE_EQ(limits_from_rates({}, rates)->flops_per_s, 1e11);
+  const auto onednn = limits_from_rates({.matmul_precision = model::MatmulPrecision::medium}, rates);
+  EXPECT_DOUBLE_EQ(onednn->flops_per_s, 3e11);
+  EXPECT_DOUBLE_EQ(onednn->bytes_per_s, 3e10);  // the higher one
+  EXPECT_EQ(onednn->source, "measured: oneDNN 1536^3, update of 256 MiB");
+  EXPECT_FALSE(limits_from_rates({.autocast = model::Autocast::bf16}, rates));
+}
+
+TEST(Roofline, RefusesLimitsThatAreNone) {
+  EXPECT_THROW((void)roofline(costs, {0, 1e11, ""}, {}), std::invalid_argument);
+  EXPECT_THROW((void)roofline(costs, {1e12, -1, ""}, {}), std::invalid_argument);
+}
+
+// Measured beside other work, as an H200's was: 291 TFLOP/s, while its own parts made up to 650.
+TEST(Roofline, APartThatIsFasterRefutesTheLimit) {
+  const auto refuted = [](const MeasuredMs& measured) { return refutation_of(roofline(costs, limits, measured)); };
+  EXPECT_EQ(refuted({{{"forward", "c_attn"}, 3.9}, {{"update", ""}, 4.9}}), "") << "5 % are noise";
+  EXPECT_EQ(refuted({{{"forward", "c_attn"}, 2.0}}), "forward c_attn ran at 2.00x the measured limit of compute");
+  EXPECT_EQ(refuted({{{"update", ""}, 2.5}}), "update ran at 2.00x the measured limit of memory");
+  EXPECT_EQ(refuted({{{"forward", "gelu"}, 0.1}, {{"forward", "c_fc"}, 12.0}}), "")
+      << "a part bound by memory may read caches, or stand in the part that it is fused into";
+  Roofline published = roofline(costs, limits, {});
+  published.limits.refuted = "why";
+  EXPECT_EQ(refutation_of(published), "why");
+}
+
+TEST(Roofline, TheDataSheetStandsInForARefutedLimit) {
+  model::Recipe recipe;
+  recipe.device = model::Device::cuda;
+  recipe.autocast = model::Autocast::bf16;
+  const auto h200 = limits_from_data_sheet(recipe, "NVIDIA H200");
+  EXPECT_DOUBLE_EQ(h200.value().flops_per_s, 989.5e12);
+  EXPECT_DOUBLE_EQ(h200->bytes_per_s, 4800e9);
+  EXPECT_EQ(h200->source, "NVIDIA H200 datasheet, November 2023");
+  EXPECT_FALSE(limits_from_data_sheet(recipe, "NVIDIA H300"));
+  EXPECT_FALSE(limits_from_data_sheet(model::Recipe{}, "NVIDIA H200"));
+}
+
+}  // namespace roofline_limits_test

@@ -1,0 +1,145 @@
+// A training's report: its points and its sentences.
+#include "plots/training_summary.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace training_summary_test {
+
+using namespace plots;
+
+Training training(int64_t steps) {
+  Training training{.created = "2026-11-26T10:00:00Z", .recipe_from = "--recipe", .parameters = 1000};
+  TrainingSettings& settings = training.settings;
+  settings.model = "tiny";
+  settings.T = 32;
+  settings.steps = steps;
+  settings.learning_rate = {{.peak = 6e-4, .floor = 6e-5, .warmup_steps = 2, .decay_steps = steps}};
+  settings.clip = 1.0;
+  settings.threads = 2;
+  training.files.data = "text.txt";
+  training.environment.cpu.model = "AMD EPYC";
+  return training;
+}
+
+// Losses that fall by a tenth of a nat each step, from 11 on.
+std::vector<TrainingStep> log_of(int64_t count) {
+  std::vector<TrainingStep> steps;
+  for (int64_t i = 1; i <= count; ++i) {
+    steps.push_back({.step = i,
+                     .tokens = 32 * i,
+                     .loss = 11 - 0.1 * static_cast<double>(i - 1),
+                     .learning_rate = 6e-4 / static_cast<double>(i),
+                     .norm = static_cast<double>(i),
+                     .clip = i > 2 ? 0.5 : 1.0,
+                     .ms = i % 2 == 0 ? 10.0 : 30.0,
+                     .tokens_per_s = i % 2 == 0 ? 3200.0 : 32e3 / 30});
+  }
+  return steps;
+}
+
+TEST(TrainingReport, ShowsFewSamplesWithTheFirstAndTheLast) {
+  const auto steps_of = [](std::vector<TrainingStep> steps) {
+    std::vector<int64_t> shown;
+    for (const SampleAfter& sample : training_report("folder", training(40), steps).samples)
+      shown.push_back(sample.step);
+    return shown;
+  };
+  std::vector<TrainingStep> steps = log_of(40);
+  EXPECT_EQ(steps_of(steps), std::vector<int64_t>{});
+  steps[0].sample = "one";
+  EXPECT_EQ(steps_of(steps), std::vector<int64_t>{1});
+  for (size_t i = 4; i < 40; i += 5) steps[i].sample = "more";
+  EXPECT_EQ(steps_of(steps), (std::vector<int64_t>{1, 10, 20, 30, 40}));
+}
+
+TEST(TrainingReport, HasAPointForEachStep) {
+  const auto stretches = stretches_of(log_of(4));
+  ASSERT_EQ(stretches.size(), 4U);
+  EXPECT_EQ(stretches[1].first, 2);
+  EXPECT_EQ(stretches[1].last, 2);
+  EXPECT_DOUBLE_EQ(stretches[1].loss->mean, 10.9);
+  EXPECT_DOUBLE_EQ(stretches[1].tokens_per_s, 3200);
+}
+
+TEST(TrainingReport, JoinsStepsWhereTheyAreMany) {
+  std::vector<TrainingStep> steps = log_of(10);
+  steps[4].validation_loss = 12;
+  steps[5].validation_loss = 11.5;
+  steps[7].spike = 6;
+  steps[9].loss = steps[9].norm = std::nullopt;
+  const auto stretches = stretches_of(steps, 3);  // 4, 4 and 2 steps
+  ASSERT_EQ(stretches.size(), 3U);
+  EXPECT_EQ(stretches[1].first, 5);
+  EXPECT_EQ(stretches[1].last, 8);
+  EXPECT_DOUBLE_EQ(stretches[1].loss->hi, 10.6);
+  EXPECT_DOUBLE_EQ(stretches[1].loss->lo, 10.3);
+  EXPECT_NEAR(stretches[1].loss->mean, 10.45, 1e-12);
+  EXPECT_DOUBLE_EQ(stretches[1].norm->mean, 6.5);
+  EXPECT_EQ(stretches[1].validation_loss, 11.5);
+  EXPECT_EQ(stretches[1].spikes, 1);
+  EXPECT_DOUBLE_EQ(stretches[1].learning_rate, 6e-4 / 8);
+  EXPECT_NEAR(stretches[1].tokens_per_s, 4 * 32 / 0.08, 1e-9) << "all tokens over all time";
+  EXPECT_FALSE(stretches[0].validation_loss);
+  EXPECT_EQ(stretches[2].loss->lo, stretches[2].loss->hi) << "of the finite one";
+  EXPECT_EQ(stretches_of(log_of(2001)).size(), 667U);
+  EXPECT_EQ(stretches_of(log_of(1000)).size(), most_stretches);
+}
+
+TEST(TrainingReport, SaysWhatCameOfIt) {
+  std::vector<TrainingStep> steps = log_of(20);
+  steps[9].validation_loss = 10.5;
+  steps[19].validation_loss = 10.25;
+  const TrainingReport report = training_report("mine", training(20), steps);
+  EXPECT_EQ(report.device.name, "AMD EPYC, 2 threads");
+  EXPECT_EQ(report.said.headline, "Validation loss 10.25 after 20 steps");
+  EXPECT_TRUE(report.said.title.starts_with("the tiny model on AMD EPYC, 2 threads")) << report.said.title;
+  EXPECT_TRUE(report.said.remarks.empty()) << report.said.remarks.front().text;
+  EXPECT_EQ(report.said.lines,
+            (std::vector<std::string>{
+                "Training loss 11.00 \u2192 9.15 \u00b7 lowest validation loss 10.25, after step 20",
+                "2.13K tokens/s \u00b7 640 tokens in 0:00 \u00b7 clipped to a norm of 1 in 90 % of the steps"}));
+  const files::Json written = json_of(report);
+  EXPECT_NO_THROW((void)value_from<TrainingReport>(written, "report"));
+  const std::string shown = training_summary(report);
+  EXPECT_TRUE(shown.starts_with("Validation loss 10.25 after 20 steps\nTraining loss 11.00")) << shown;
+}
+
+TEST(TrainingReport, SaysWhatWentWrong) {
+  std::vector<TrainingStep> steps = log_of(10);
+  steps[1].validation_loss = 9;
+  steps[8].validation_loss = 9.5;
+  steps[6].spike = 7.5;
+  TrainingReport report = training_report("mine", training(20), steps);
+  ASSERT_EQ(report.said.remarks.size(), 3U);
+  EXPECT_EQ(report.said.headline, "Lowest validation loss 9.00 after 2 steps")
+      << "not the one of a model that overfits";
+  EXPECT_EQ(report.said.remarks[0].text, "It has not ended: 10 of 20 steps.");
+  EXPECT_EQ(report.said.remarks[0].fix, "`ladder train --resume` continues it.");
+  EXPECT_TRUE(
+      report.said.remarks[1].text.starts_with("The validation loss is 0.50 nats above its lowest, 9.00 after step 2"))
+      << report.said.remarks[1].text;
+  EXPECT_TRUE(report.said.remarks[2].text.starts_with("1 spike: the first is the loss of step 7"))
+      << report.said.remarks[2].text;
+
+  steps.resize(3);
+  steps[1].validation_loss = std::nullopt;
+  steps[2].loss = steps[2].norm = steps[2].clip = std::nullopt;
+  Training unclipped = training(20);
+  unclipped.settings.clip = std::nullopt;
+  report = training_report("mine", unclipped, steps);
+  EXPECT_EQ(report.said.headline, "The loss of step 3 is not finite");
+  EXPECT_EQ(report.said.remarks.front().severity, Severity::bad);
+  EXPECT_EQ(report.said.lines.front(), "Training loss 11.00 \u2192 not finite");
+  EXPECT_NO_THROW((void)value_from<TrainingReport>(json_of(report), "report"));
+
+  for (TrainingStep& step : steps) step.loss = step.norm = std::nullopt;
+  report = training_report("mine", unclipped, steps);
+  EXPECT_FALSE(report.stretches.front().loss);
+  EXPECT_NO_THROW((void)value_from<TrainingReport>(json_of(report), "report"));
+}
+
+}  // namespace training_summary_test
