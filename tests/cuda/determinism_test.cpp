@@ -83,7 +83,7 @@ TEST(Deterministic, ReplayedStepsAreTheEagerOnesToTheBit) {
 TEST(Deterministic, IsProvenWithoutAWait) {
   for (const Recipe& recipe : recipes()) {
     SCOPED_TRACE(to_json(recipe).dump());
-    Trainer trainer(small(), recipe, {.B = batch(), .T = context(), .max_steps = 6 + observed_steps}, text(),
+    Trainer trainer(small(), recipe, {.B = batch(), .T = context(), .max_steps = 6 + observed_steps}, tokens(),
                     step_parts());
     for (int i = 0; i < 6; ++i) trainer.step();
     const RunFacts facts{.observations = observe(trainer).observations,

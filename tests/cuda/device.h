@@ -47,7 +47,7 @@ inline model::Config small() {
   return {.name = "small", .n_layer = 2, .n_head = 4, .n_embd = 256, .n_positions = 256, .vocabulary = 50257};
 }
 
-inline const model::TokenStream& text() {
+inline const model::TokenStream& tokens() {
   static const model::TokenStream stream = [] {
     model::TokenStream tokens;
     for (int i = 0; i < 60000; ++i) tokens.tokens.push_back(static_cast<uint16_t>(i * 7919L % 50257));
@@ -59,7 +59,7 @@ inline const model::TokenStream& text() {
 
 inline std::vector<double> losses(const model::Config& config, const model::Recipe& recipe,
                                   const model::TrainerOptions& options) {
-  model::Trainer trainer(config, recipe, options, text(), model::step_parts());
+  model::Trainer trainer(config, recipe, options, tokens(), model::step_parts());
   for (int64_t step = 0; step < options.max_steps; ++step) trainer.step();
   return trainer.losses();
 }

@@ -21,7 +21,7 @@ struct Pass {
 Pass pass(const Config& config, at::Device device, at::ScalarType type, int64_t B, int64_t T) {
   GPT2 gpt2(config, config.vocabulary, /*seed=*/5, device);
   for (const Parameter& parameter : gpt2.parameters()) parameter.tensor.set_data(parameter.tensor.to(type));
-  BatchLoader loader(text(), B, T, /*seed=*/3);
+  BatchLoader loader(tokens(), B, T, /*seed=*/3);
   const auto [inputs, targets] = loader.next();
   const MatmulPrecisionScope precision(MatmulPrecision::highest);
   Pass result{.loss = gpt2.loss(reference_ops(), inputs.to(device), targets.to(device)), .gradients = {}};

@@ -25,10 +25,10 @@ TEST(DeviceTrace, LabelsEagerKernelsAndGraphNodes) {
   if (rehearsal()) GTEST_SKIP() << "a CPU has no kernels to trace";
   const TrainerOptions options{.B = 2, .T = 128, .max_steps = 12};
   Recipe recipe{.device = Device::cuda, .optimizer = Optimizer::fused};
-  Trainer eager(small(), recipe, options, text(), step_parts());
+  Trainer eager(small(), recipe, options, tokens(), step_parts());
   eager.synchronize();  // the next trainer's stream, which both run on from now, knows nothing of this one's
   recipe.execution = Execution::graph;
-  Trainer replayed(small(), recipe, options, text(), step_parts());
+  Trainer replayed(small(), recipe, options, tokens(), step_parts());
   for (int i = 0; i < 5; ++i) {
     eager.step();
     replayed.step();

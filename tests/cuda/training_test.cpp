@@ -26,7 +26,7 @@
 
 namespace cuda_training_test {
 
-using namespace ablations;
+using namespace study;
 using namespace device_tests;
 using namespace model;
 
@@ -64,7 +64,7 @@ TEST(Rungs, AreProvenAndLearnTheSame) {
   ASSERT_GE(rungs().size(), 4U);
   for (const Rung& rung : rungs()) {
     SCOPED_TRACE(fmt::format("{}: {}", rung.title, to_json(rung.recipe).dump()));
-    Trainer trainer(small(), rung.recipe, options, text(), step_parts());
+    Trainer trainer(small(), rung.recipe, options, tokens(), step_parts());
     for (int64_t step = 0; step < steps; ++step) trainer.step();
     const std::vector<double> seen = trainer.losses();
     // A skipped step leaves the weights where they were: only what comes before it can be compared.
@@ -141,7 +141,7 @@ TEST(Graph, IsCapturedAgainWithoutATrace) {
   const TrainerOptions options{.B = 2, .T = 64, .max_steps = 20, .schedule = steep};
   const std::vector<double> expected = losses(small(), recipe, options);
   expect_learns(expected);
-  Trainer trainer(small(), recipe, options, text(), step_parts());
+  Trainer trainer(small(), recipe, options, tokens(), step_parts());
   for (int64_t step = 0; step < options.max_steps; ++step) {
     if (step == 7 || step == 12) trainer.recapture();
     trainer.step();
@@ -156,7 +156,7 @@ TEST(Graph, FollowsTheSchedule) {
   const Recipe recipe = on_device({.execution = Execution::graph, .optimizer = Optimizer::fused});
   TrainerOptions options{
       .B = 2, .T = 64, .max_steps = 20, .schedule = {.peak = 1e-3, .floor = 0.0, .warmup_steps = 0, .decay_steps = 10}};
-  Trainer trainer(small(), recipe, options, text(), step_parts());
+  Trainer trainer(small(), recipe, options, tokens(), step_parts());
   const auto weights = [&] { return trainer.model().parameters().front().tensor.detach().clone(); };
   at::Tensor before = weights();
   for (int64_t step = 0; step < options.max_steps; ++step) {
@@ -177,7 +177,7 @@ TEST(Scaler, SkipsAPlantedInfinityAndGoesOn) {
     for (const Optimizer optimizer : {Optimizer::loop, Optimizer::foreach, Optimizer::fused}) {
       const Recipe recipe = on_device({.autocast = Autocast::fp16, .execution = execution, .optimizer = optimizer});
       SCOPED_TRACE(to_json(recipe).dump());
-      Trainer trainer(small(), recipe, {.B = 2, .T = 64, .max_steps = 16}, text(), step_parts());
+      Trainer trainer(small(), recipe, {.B = 2, .T = 64, .max_steps = 16}, tokens(), step_parts());
       for (int i = 0; i < 8; ++i) trainer.step();
       const int64_t skipped = trainer.skipped_steps();
       const double scale = trainer.loss_scale();
@@ -224,10 +224,10 @@ TEST(Training, GoesOnFromItsStateAndIsEvaluatedInBetween) {
     std::vector<at::Tensor> weights;
     std::vector<StepValues> expected;
     {
-      Trainer whole(small(), recipe, options, text(), step_parts());
+      Trainer whole(small(), recipe, options, tokens(), step_parts());
       for (int64_t step = 1; step <= steps; ++step) {
         whole.step();
-        if (step % 3 == 0) (void)whole.evaluate(text(), 2);
+        if (step % 3 == 0) (void)whole.evaluate(tokens(), 2);
         if (step != half) continue;
         for (const auto& [name, tensor] : whole.state()) state[name] = tensor.clone();
         for (const Parameter& parameter : whole.model().parameters())
@@ -238,7 +238,7 @@ TEST(Training, GoesOnFromItsStateAndIsEvaluatedInBetween) {
       expected = whole.values(half);
     }
     options.first_step = half;
-    Trainer second(small(), recipe, options, text(), step_parts());
+    Trainer second(small(), recipe, options, tokens(), step_parts());
     for (size_t i = 0; i < weights.size(); ++i) second.model().parameters()[i].tensor.data().copy_(weights[i]);
     second.load_state(state, "state");
     for (int64_t step = half; step < steps; ++step) second.step();
@@ -254,7 +254,7 @@ TEST(Training, GoesOnFromItsStateAndIsEvaluatedInBetween) {
 
 class Steps : public harness::Workload {
  public:
-  Steps() : trainer_(small(), on_device({}), {.B = 4, .T = 128, .max_steps = 12}, text(), step_parts()) {}
+  Steps() : trainer_(small(), on_device({}), {.B = 4, .T = 128, .max_steps = 12}, tokens(), step_parts()) {}
   void step() override { trainer_.step(); }
   void synchronize() override { trainer_.synchronize(); }
   [[nodiscard]] bool on_cuda() const override { return true; }
