@@ -36,7 +36,7 @@ needs_clang_format = command -v $(CLANG_FORMAT) > /dev/null \
   || { echo "clang-format is missing: sudo apt-get install clang-format"; exit 2; }
 
 .NOTPARALLEL:  # the set-up comes first, the compilers get their jobs below
-.PHONY: build setup setup-tests data run micro test test-all asan fuzz bundle gpu-check workflows format format-check tidy clean help
+.PHONY: build setup setup-tests data run micro test test-all asan fuzz bundle wheel gpu-check workflows format format-check tidy clean help
 
 build: setup  ## the program, build/release/ladder and ladder-gpt2 (the default)
 	$(call compile,release,the program,--target ladder ladder_gpt2)
@@ -82,6 +82,10 @@ fuzz: setup-tests  ## the file readers under libFuzzer, FUZZ_SECONDS (60) each; 
 bundle: setup data  ## the folder bundle/, which runs wherever PyTorch 2.11 is
 	$(call compile,release,the program with its device tests and micro benchmarks,--target ladder ladder_gpt2 device_tests ladder_micro)
 	@$(PYTHON) packaging/bundle.py --build-dir build/release --out bundle
+
+wheel: setup  ## build/gpt2_ladder-*.whl, which pip installs where there is neither a compiler nor PyTorch
+	$(call compile,release,the program,--target ladder)
+	@$(PYTHON) packaging/wheel.py --build-dir build/release --out build
 
 gpu-check: bundle  ## what only a GPU can tell: bundle/gpu-check $(ARGS); ARGS="prove FOLDER" first
 	LADDER_PYTHON="$${LADDER_PYTHON:-$(ENV)/bin/python}" bundle/gpu-check $(ARGS)

@@ -34,6 +34,10 @@ std::string on_path(const std::string& name) {
 std::vector<std::string> python() {
   const char* named = std::getenv("LADDER_PYTHON");
   if (named != nullptr && *named != 0) return {on_path(named)};
+  if (const fs::path prefix = files::installed_prefix(); !prefix.empty()) {
+    const fs::path own = prefix / "bin" / "python3";
+    return {fs::exists(own) ? own.string() : on_path("python3")};
+  }
   return {LADDER_PYTHON, "-E", "-s"};
 }
 

@@ -58,9 +58,8 @@ void write_to_draw(const T& document, const fs::path& file) {
 Drawn draw(std::string_view what, const fs::path& document, const fs::path& out) {
   const Ran ran = run_script("render.py", document, out, out / "drawing.log");
   if (ran.child.succeeded()) return {0, ran.output};
-  fmt::print(stderr,
-             "{}ladder: the {} was not drawn: {} {} (LADDER_PYTHON names another Python with jinja2 and vl-convert)\n",
-             ran.output, what, python().front(), ran.child.describe(drawing_limit_s));
+  fmt::print(stderr, "{}ladder: the {} was not drawn: {} {} (LADDER_PYTHON names another Python)\n", ran.output, what,
+             python().front(), ran.child.describe(drawing_limit_s));
   return {ran.exit_status(), ""};
 }
 

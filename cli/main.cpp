@@ -30,7 +30,9 @@ int become_trainer() {
   std::string program = (is_bundle ? launcher : beside).string();
   if (!fs::exists(beside)) {
     throw harness::Unfit(
-        fmt::format("{} is missing, which measures and trains; `make` builds it beside ladder", beside.string()));
+        fmt::format("{} is missing, which measures and trains; in the sources `make` builds it, and `make bundle` "
+                    "packs it for other machines",
+                    beside.string()));
   }
   arguments[0] = program.data();
   ::execv(program.c_str(), arguments);

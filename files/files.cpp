@@ -5,13 +5,14 @@
 #include <fmt/format.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
-#include <random>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
@@ -51,8 +52,9 @@ int open_folder(const std::filesystem::path& file, Links links) {
 
 // What is written has this name until it is complete (is_unfinished).
 std::filesystem::path unfinished(std::filesystem::path path) {
-  std::random_device random;
-  path += fmt::format(".{:08x}{:08x}.tmp", random(), random());
+  uint64_t number = 0;  // not by std::random_device, whose static library needs glibc 2.36 on Debian 12
+  if (getrandom(&number, sizeof number, 0) != sizeof number) throw_errno("cannot name " + path.string());
+  path += fmt::format(".{:016x}.tmp", number);
   return path;
 }
 

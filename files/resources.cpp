@@ -9,28 +9,41 @@
 
 #include <cstdlib>
 #include <stdexcept>
-#include <vector>
 
 namespace files {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+constexpr const char* share = "share/gpt2-ladder";
+
+// PREFIX of the program PREFIX/bin/NAME.
+fs::path own_prefix() {
+  std::error_code ignored;
+  return fs::read_symlink("/proc/self/exe", ignored).parent_path().parent_path();
+}
+
+bool holds_resources(const fs::path& folder) {
+  std::error_code ignored;
+  return fs::exists(folder / "results" / "schemas", ignored);
+}
+
+}  // namespace
+
+fs::path installed_prefix() { return holds_resources(own_prefix() / share) ? own_prefix() : fs::path(); }
+
 fs::path resource_root() {
   static const fs::path root = [] {
-    std::vector<fs::path> candidates;
-    if (const char* home = std::getenv("LADDER_HOME"); home != nullptr && *home != 0) candidates.emplace_back(home);
-    std::error_code ignored;
-    const fs::path folder = fs::read_symlink("/proc/self/exe", ignored).parent_path();
-    candidates.push_back(folder);
-    candidates.push_back(folder.parent_path());  // a bundle's bin/
-    candidates.emplace_back(LADDER_SOURCE_DIR);
-    for (const fs::path& candidate : candidates) {
-      if (fs::exists(candidate / "results" / "schemas", ignored)) return candidate;
+    const char* const home = std::getenv("LADDER_HOME");
+    const fs::path source = LADDER_SOURCE_DIR, installed = own_prefix() / share;
+    for (const fs::path& candidate : {fs::path(home == nullptr ? "" : home), installed, source}) {
+      if (!candidate.empty() && holds_resources(candidate)) return candidate;
     }
     throw std::invalid_argument(
         fmt::format("the folder with ladders/ and results/schemas/ was not found (looked in {} and {}); "
                     "set LADDER_HOME to it",
-                    candidates.front().string(), candidates.back().string()));
+                    installed.string(), source.string()));
   }();
   return root;
 }

@@ -5,8 +5,11 @@
 
 namespace files {
 
-// The folder that holds ladders/, results/schemas/ and plots/. It is $LADDER_HOME, else the program's own folder (an
-// unpacked bundle), else the source tree. Throws std::invalid_argument when none of them does.
+// PREFIX of an installed program: it is PREFIX/bin/ladder and has PREFIX/share/gpt2-ladder. Empty where it has not.
+std::filesystem::path installed_prefix();
+
+// The folder that holds ladders/, results/schemas/ and plots/. It is $LADDER_HOME, else PREFIX/share/gpt2-ladder, else
+// the source tree. Throws std::invalid_argument when none of them does.
 std::filesystem::path resource_root();
 
 // $XDG_CACHE_HOME/gpt2-ladder or ~/.cache/gpt2-ladder; not created here. Throws std::invalid_argument where no home

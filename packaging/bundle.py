@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """packaging/bundle.py --build-dir build/release --out bundle: one folder that runs wherever PyTorch 2.11 is.
 
-The stripped programs, what they read, the default text's tokens, and those libraries of this machine that PyTorch does not
-bring. `cmake --install` changes the programs' library path from this machine's to the bundle's own `lib`. The launchers
-of programs that need PyTorch find it on the machine where they run (environment.sh).
+A bundle is what the wheel installs (wheel.py), the programs that need PyTorch, the default text's tokens, and those libraries of
+this machine that PyTorch does not bring. `cmake --install` changes the programs' library path from this machine's to the bundle's
+own `lib`. The launchers of programs that need PyTorch find it on the machine where they run (environment.sh).
 """
 import argparse
 import re
@@ -17,9 +17,7 @@ sys.path.insert(0, str(ROOT / "setup"))
 from toolchain import cache_folder, say  # noqa: E402
 
 LARGEST = 40 * 10**6  # bytes
-PROGRAMS = {"ladder": "ladder", "ladder-gpt2": "ladder-gpt2", "micro": "micro", "device_tests": "tests/device_tests"}  # installed as, built as
-FOLDERS = ["ladders", "results/schemas", "plots", "ablations/peers"]
-FILES = ["ladder", "ladder-gpt2", "micro", "gpu-check", "gpu_check.py", "environment.sh", "README.md"]
+PROGRAMS = ["ladder", "ladder-gpt2", "micro", "tests/device_tests"]  # as built
 # Part of the compiler and the C library, on every machine.
 SYSTEM = re.compile(r"ld-linux|lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+)\.so")
 
@@ -45,17 +43,19 @@ def cached(build, name):
     return found[1]
 
 
+def install(build, folder, component):
+    """What CMakeLists.txt installs of that component, with stripped programs."""
+    run(cached(build, "CMAKE_COMMAND"), "--install", build, "--component", component, "--strip", "--prefix", folder)
+
+
 def needed(file):
     return re.findall(r"\(NEEDED\).*\[(.+)\]", run("readelf", "-d", file))
 
 
-def oldest_system(folder):
-    """The C and C++ library that the bundle's programs and libraries need at least: "glibc 2.34, GLIBCXX 3.4.30"."""
-    versions = {"GLIBC": "", "GLIBCXX": ""}
-    for file in [*(folder / "bin").iterdir(), *(folder / "lib").iterdir()]:
-        for name, version in re.findall(r"Name: (GLIBC|GLIBCXX)_([\d.]+)", run("readelf", "--version-info", file)):
-            versions[name] = max(versions[name], version, key=lambda text: [int(part) for part in text.split(".") if part])
-    return f"glibc {versions['GLIBC']}, GLIBCXX {versions['GLIBCXX']}"
+def newest(symbols, files):
+    """The newest version of GLIBC's or GLIBCXX's symbols that the programs and libraries need: "2.34"."""
+    found = [version for file in files for version in re.findall(rf"Name: {symbols}_([\d.]+)", run("readelf", "--version-info", file))]
+    return max(found, key=lambda text: [int(part) for part in text.split(".")])
 
 
 def libraries(program, torch_folders):
@@ -77,25 +77,20 @@ def libraries(program, torch_folders):
 
 
 def assemble(build, folder):
-    run(cached(build, "CMAKE_COMMAND"), "--install", build, "--component", "bundle", "--strip", "--prefix", folder)
+    for component in ("core", "bundle"):
+        install(build, folder, component)
     torch_folders = {Path(cached(build, name)).resolve().parent for name in ("LIB_torch_cpu", "LIB_cudart")}
     (folder / "lib").mkdir()
-    for built in PROGRAMS.values():
+    for built in PROGRAMS:
         for name, file in libraries(build / built, torch_folders).items():
             shutil.copy(file, folder / "lib" / name)
-    for name in FOLDERS:
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.tmp", "*.cpp", "*.h"))
-    shutil.copy(ROOT / "results" / "published.json", folder / "results")
-    for name in FILES:
-        shutil.copy(ROOT / "packaging" / name, folder / name)
-    shutil.copy(ROOT / "LICENSE", folder)
     data = cache_folder() / "data"
     for name in ("shakespeare.txt", "gpt2.tiktoken"):
         if not (data / name).is_file():
             raise BundleError(f"{data / name} is missing; `make data` fetches it")
-    (folder / "data").mkdir()
+    (made := folder / "share" / "gpt2-ladder" / "data").mkdir()
     run(build / "ladder", "tokenize", "--data", data / "shakespeare.txt", "--vocab", data / "gpt2.tiktoken",
-        "--out", folder / "data" / "shakespeare.bin")
+        "--out", made / "shakespeare.bin")
 
 
 def bundle(build, out):
@@ -111,7 +106,8 @@ def bundle(build, out):
         if size > LARGEST:
             raise BundleError(f"the bundle has {size / 1e6:.1f} MB; at most {LARGEST / 1e6:.0f} MB are allowed")
         brought = ", ".join(sorted(file.name for file in (stage / "lib").iterdir())) or "none"
-        system = oldest_system(stage)
+        files = [*(stage / "bin").iterdir(), *(stage / "lib").iterdir()]
+        system = f"glibc {newest('GLIBC', files)}, GLIBCXX {newest('GLIBCXX', files)}"
         shutil.rmtree(out, ignore_errors=True)
         stage.rename(out)
     finally:

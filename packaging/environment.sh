@@ -47,6 +47,5 @@ print(":".join([os.path.join(root, "lib"), *sorted(glob.glob(os.path.join(glob.e
   exit 3
 }
 
-LADDER_HOME=$home
 LD_LIBRARY_PATH=$ladder_libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-export LADDER_HOME LADDER_PYTHON LD_LIBRARY_PATH
+export LADDER_PYTHON LD_LIBRARY_PATH

@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-HOME = Path(os.environ["LADDER_HOME"])
+HOME = Path(os.environ["LADDER_BUNDLE"])
 LADDER, MICRO, TESTS = (str(HOME / "bin" / name) for name in ("ladder", "micro", "device_tests"))
 ALONE = ["Monitor", "Memory", "Counting"]  # these suites count or fill what all processes on the GPU share
 GIB_OF_A_RUN = 33  # of the hungriest rung at B=16
@@ -139,7 +139,7 @@ def measure(call, plan, gpu, rungs):
     study("ladder", 360, "ablate", "--ladder", ladder, *plan["size"].split())
     call.step("trace", 60, LADDER, "profile", "--trace", *of_last, *plan["trace"].split(), "--out", "trace")
     call.step("counters", 60, LADDER, "profile", "--counters", *of_last, "--out", f"counters/{last}.json")
-    sys.path.insert(0, str(HOME / "ablations" / "peers"))
+    sys.path.insert(0, str(HOME / "share" / "gpt2-ladder" / "ablations" / "peers"))
     import compilers
 
     obstacle = compilers.obstacle(on_cuda=True) if gpu else ""

@@ -5,6 +5,7 @@ The drawing is the one that the page shows (theme.bare). An SVG follows the read
 
 import json
 import re
+from functools import cache
 from html import escape
 
 import page
@@ -64,12 +65,23 @@ def framed(chart, drawing):
         f'<g transform="translate({MARGIN},{top:g})">{inner}</g></svg>')
 
 
+@cache
+def can_draw():
+    """Whether the packages for pictures and pages are installed."""
+    try:
+        import jinja2  # noqa: F401
+        import vl_convert  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
 def files(name, chart):
     """{file name: bytes}. None instead of a picture that cannot be drawn here."""
     vega_lite = (json.dumps(specification(chart), indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
-    try:
-        import vl_convert
-    except ImportError:
+    if not can_draw():
         return {f"{name}.svg": None, f"{name}.png": None, f"{name}.vl.json": vega_lite}
+    import vl_convert
+
     svg = framed(chart, page.drawn(chart.wide, chart.title))
     return {f"{name}.svg": svg.encode(), f"{name}.png": vl_convert.svg_to_png(svg, scale=2), f"{name}.vl.json": vega_lite}

@@ -3,11 +3,12 @@ study of time to loss (results/schemas).
 
 Of a history it writes one picture: history.svg, history.png and history.vl.json. Of all others it writes a page as HTML and Markdown
 (report.html and report.md, of a gate gate.html) and, in charts/, each chart as SVG, PNG and Vega-Lite with its data. It prints which
-file to open. If vl-convert is not installed, the page and the pictures are left out, and one line says so. Exit status 2, with one line
-on stderr: wrong usage, unreadable input, or a folder that cannot be written. Exit status 3: Jinja2 is not installed.
+file to open. If Jinja2 or vl-convert is not installed, the page and the pictures are left out, and one line says so. Exit status 2,
+with one line on stderr: wrong usage, unreadable input, or a folder that cannot be written.
 """
 
 import argparse
+import importlib.metadata
 import sys
 from pathlib import Path
 
@@ -22,6 +23,7 @@ import training_view
 import words
 from charts import history
 from documents import Refused
+from picture import can_draw
 from sections import all_figures
 
 VIEWS = {"report": study_view, "gate": gate_view, "training_report": training_view, "lr_sweep": training_view, "to_loss": training_view}
@@ -34,15 +36,20 @@ def draw(document):
     of_kind = VIEWS[document["kind"]]
     shown = of_kind.view(document)
     files = {f"charts/{name}{end}": None for name in of_kind.CHARTS for end in (".svg", ".png", ".vl.json")}
-    can_draw = True
     for one in all_figures(shown.blocks):
-        drawn = picture.files(f"charts/{one.name}", one.chart)
-        can_draw = can_draw and all(drawn.values())
-        files |= drawn
-    files = {f"{of_kind.NAME}.html": page.render(shown).encode() if can_draw else None, **files}
+        files |= picture.files(f"charts/{one.name}", one.chart)
+    files = {f"{of_kind.NAME}.html": page.render(shown).encode() if can_draw() else None, **files}
     if of_kind is not gate_view:  # the program writes a gate's summary.md
-        files[f"{of_kind.NAME}.md"] = markdown.render(shown, can_draw).encode()
+        files[f"{of_kind.NAME}.md"] = markdown.render(shown, can_draw()).encode()
     return files
+
+
+def packages():
+    """What pip is asked for: what an installed wheel names `charts`, else the packages themselves."""
+    try:
+        return f"'{importlib.metadata.distribution('gpt2-ladder').name}[charts]'"
+    except importlib.metadata.PackageNotFoundError:
+        return "jinja2 vl-convert-python"
 
 
 def main(arguments=None):
@@ -52,16 +59,12 @@ def main(arguments=None):
     try:
         options = parser.parse_args(arguments)
         document = documents.load(options.document)
-        try:
-            import jinja2  # noqa: F401
-        except ImportError as e:
-            raise Refused(f"{e}: the report needs it; type: {sys.executable} -m pip install jinja2", status=3) from e
         written = documents.write(draw(document), options.folder)
-        if any(place.suffix == ".svg" for place in written):
+        if can_draw():
             print(f"Open {next((place for place in written if place.suffix == '.html'), written[0])}")
         else:
-            print(f"The page and the pictures are not drawn: they need vl-convert; type: {sys.executable} -m pip install "
-                  "vl-convert-python")
+            print(f"The page and the pictures are not drawn: they need Jinja2 and vl-convert; type: {sys.executable} "
+                  f"-m pip install {packages()}")
     except Refused as e:
         print(f"render.py: {words.clean(e)}", file=sys.stderr)
         return e.status

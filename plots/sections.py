@@ -1,4 +1,4 @@
-"""What a page consists of. page.html.j2 writes it as HTML, page.md.j2 as Markdown: the same sections in the same order."""
+"""What a page consists of. page.html.j2 writes it as HTML, and markdown.py as Markdown, in the same order."""
 
 from typing import Any, NamedTuple
 

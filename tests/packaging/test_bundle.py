@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import FEW_RUNGS, MAKE, ROOT, call, script
+from conftest import FEW_RUNGS, MAKE, ROOT, call, hidden, script
 
 RUN = ["--repeats", "1", "--steps", "5", "--warmup", "3", "--threads", "1"]  # the median step faults nothing in anew
 OTHER_LADDERS = sorted(file.stem for file in (ROOT / "ladders").glob("*.json") if file.stem != "gpt2")
@@ -30,8 +30,10 @@ def test_contents(bundle) -> None:
     assert sum(path.stat().st_size for path in files) < 40e6
     names = {str(path.relative_to(bundle)) for path in files}
     assert names >= {"ladder", "gpu-check", "gpu_check.py", "environment.sh", "README.md", "LICENSE", "bin/ladder",
-                     "ladder-gpt2", "bin/ladder-gpt2", "bin/device_tests", "bin/micro", "data/shakespeare.bin", "ladders/gpt2.json", "results/schemas/record.v1.json",
-                     "plots/render.py", "plots/page.html.j2", "plots/charts/ladder.py", "results/published.json"}
+                     "ladder-gpt2", "bin/ladder-gpt2", "bin/device_tests", "bin/micro"}
+    assert names >= {f"share/gpt2-ladder/{name}" for name in (
+        "data/shakespeare.bin", "ladders/gpt2.json", "results/schemas/record.v1.json", "plots/render.py", "plots/page.html.j2",
+        "plots/charts/ladder.py", "results/published.json", "ablations/peers/pytorch.json")}
     assert not [name for name in names if "__pycache__" in name or re.search(r"lib(torch|c10|cud|nv|c\.|stdc|gcc)", name)]
     for path in files:
         if path.parent.name not in ("bin", "lib", "data"):
@@ -39,7 +41,7 @@ def test_contents(bundle) -> None:
     for program in ("ladder", "ladder-gpt2", "micro", "device_tests"):
         dynamic = subprocess.run(["readelf", "-d", bundle / "bin" / program], capture_output=True, text=True, check=True).stdout
         assert ("[libtorch_cuda.so]" in dynamic) == (program != "ladder") and "libcuda.so.1" not in dynamic
-        assert re.findall(r"\((?:RPATH|RUNPATH)\).*\[(.*)\]", dynamic) == ["$ORIGIN/../lib"]
+        assert re.findall(r"\((?:RPATH|RUNPATH)\).*\[(.*)\]", dynamic) == ["$ORIGIN/../lib"] * (program != "ladder")
         assert ".symtab" not in subprocess.run(["readelf", "-SW", bundle / "bin" / program], capture_output=True, text=True,
                                                check=True).stdout
 
@@ -57,12 +59,7 @@ def test_doctor(bundle, elsewhere, tmp_path) -> None:
     for program in (bundle / "ladder", link, relative):
         done = call(program, "doctor", **elsewhere)
         assert done.returncode == 0 and done.stderr == "", done.stderr
-        assert f"data     {bundle}/data/shakespeare.bin" in done.stdout and "\n  tiny " in done.stdout
-
-
-def hidden(*command):
-    """The command where the source tree is an empty folder."""
-    return ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"', ROOT, *command]
+        assert f"data     {bundle}/share/gpt2-ladder/data/shakespeare.bin" in done.stdout and "\n  tiny " in done.stdout
 
 
 def test_needs_nothing_of_the_source_tree(bundle, elsewhere, tmp_path) -> None:
@@ -70,7 +67,7 @@ def test_needs_nothing_of_the_source_tree(bundle, elsewhere, tmp_path) -> None:
         pytest.skip("a folder cannot be hidden without root's rights")
     (own := tmp_path / "own").mkdir()
     shutil.copytree(bundle, own, dirs_exist_ok=True)
-    (own / "ladders" / "gpt2.json").unlink()
+    (own / "share" / "gpt2-ladder" / "ladders" / "gpt2.json").unlink()
     done = call(*hidden(own / "ladder", "doctor"), **elsewhere)
     assert done.returncode == 0, done.stderr
     assert re.findall(r"^  (\S+)", done.stdout, re.M) == OTHER_LADDERS
@@ -85,7 +82,7 @@ def test_needs_nothing_of_the_source_tree(bundle, elsewhere, tmp_path) -> None:
 
 def test_its_own_ladders_come_before_the_source_trees(bundle, elsewhere, tmp_path) -> None:
     shutil.copytree(bundle, tmp_path / "own")
-    (tmp_path / "own" / "ladders" / "gpt2.json").unlink()
+    (tmp_path / "own" / "share" / "gpt2-ladder" / "ladders" / "gpt2.json").unlink()
     done = call(tmp_path / "own" / "ladder", "doctor", **elsewhere)
     assert re.findall(r"^  (\S+)", done.stdout, re.M) == OTHER_LADDERS
 

@@ -57,7 +57,8 @@ UNPROVEN = {"status": "ok", "proofs": [{"field": "execution", "passed": False, "
 @pytest.fixture
 def started(tmp_path):
     """started(call, graph="...", tests="..."): gpu-check where rung graph and the device tests do as the shell says."""
-    (tmp_path / "ablations").symlink_to(ROOT / "ablations")
+    (tmp_path / "share").mkdir()
+    (tmp_path / "share" / "gpt2-ladder").symlink_to(ROOT)
     (tmp_path / "good").write_text(json.dumps(RECORD))
     (tmp_path / "unproven").write_text(json.dumps(UNPROVEN))
     (tmp_path / "doctor").write_text(DOCTOR)
@@ -77,7 +78,7 @@ def started(tmp_path):
         script(tmp_path / "bin" / "micro", "kill -SEGV $$")
         code = f"import gpu_check, sys; gpu_check.ON_GPU |= {changes}; sys.exit(gpu_check.main())"
         processes.append(subprocess.Popen([sys.executable, "-c", code, name, "out"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                          text=True, env={**os.environ, "LADDER_HOME": str(tmp_path), "PYTHONPATH": str(ROOT / "packaging")}))
+                                          text=True, env={**os.environ, "LADDER_BUNDLE": str(tmp_path), "PYTHONPATH": str(ROOT / "packaging")}))
         return processes[-1]
 
     yield start
@@ -87,7 +88,7 @@ def started(tmp_path):
 
 
 @pytest.mark.parametrize("graph, words", [
-    ("cp $LADDER_HOME/unproven $last; exit 1", "execution is not proven: expected: one graph launch; observed: 2 waits"),
+    ("cp $LADDER_BUNDLE/unproven $last; exit 1", "execution is not proven: expected: one graph launch; observed: 2 waits"),
     ("echo 'ladder: CUDA error: no kernel image'; echo what was buffered; exit 1", "exit status 1: ladder: CUDA error: no kernel image"),
     ('echo \'{"status": "failed", "failure": {"kind": "out_of_memory", "message": "asked for 9 GiB"}}\' > $last; exit 1',
      "out_of_memory: asked for 9 GiB")])
@@ -123,7 +124,7 @@ def test_measuring_goes_on_too(started, tmp_path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM, signal.SIGINT])
 def test_an_interrupt_ends_what_runs_and_begins_nothing(started, tmp_path, number) -> None:
-    process = started("prove", "trap 'echo saved; exit 130' TERM; touch $LADDER_HOME/begun; while :; do sleep 0.1; done")
+    process = started("prove", "trap 'echo saved; exit 130' TERM; touch $LADDER_BUNDLE/begun; while :; do sleep 0.1; done")
     while not (tmp_path / "begun").exists():
         assert process.poll() is None
         time.sleep(0.05)

@@ -527,12 +527,13 @@ def fixture_gpu_check(environment, device, tmp_path):
     script(tmp_path / "home" / "bin" / "device_tests", f"""case "$1" in  # a few of them
         --gtest_list_tests) exec {programs["DEVICE_TESTS"]} "$1" --gtest_filter=Clock.Events*:Ops.Forward*:Memory.That*;; esac
         exec {programs["DEVICE_TESTS"]} "$@\"""")
-    (tmp_path / "home" / "ablations").symlink_to(ROOT / "ablations")
+    (tmp_path / "home" / "share").mkdir()
+    (tmp_path / "home" / "share" / "gpt2-ladder").symlink_to(ROOT)
     small = "import gpu_check, sys; gpu_check.ON_GPU |= {'size': '--model tiny -B 2 -T 16', %s}; sys.exit(gpu_check.main())"
 
     def call(name, changes="") -> tuple[int, str, pathlib.Path]:
         done = subprocess.run([sys.executable, "-c", small % changes, name, "out"], capture_output=True, text=True, check=False, cwd=tmp_path,
-                              env=environment | device | {"LADDER_HOME": str(tmp_path / "home"), "PYTHONPATH": str(ROOT / "packaging")})
+                              env=environment | device | {"LADDER_BUNDLE": str(tmp_path / "home"), "PYTHONPATH": str(ROOT / "packaging")})
         assert not done.stderr, done.stderr
         return done.returncode, done.stdout, tmp_path / "out"
 

@@ -43,7 +43,7 @@ def show(study) -> list[str]:
 
 def table(text: str) -> str:
     """The table: without what standard error says of the drawing, and without the files."""
-    return text.replace("\r\n", "\n").split("Open ")[0].split("the study is saved")[0].split("vl-convert)\n")[-1]
+    return text.replace("\r\n", "\n").split("Open ")[0].split("the study is saved")[0].split("another Python)\n")[-1]
 
 
 def bars(text: str, letters: str) -> list[str]:

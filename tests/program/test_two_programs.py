@@ -48,7 +48,8 @@ def test_without_the_other_program(alone, tmp_path, arguments) -> None:
     done = alone(*arguments)
     missing = pathlib.Path(tmp_path).resolve() / "ladder-gpt2"
     assert (done.returncode, done.stdout) == (3, "")
-    assert done.stderr == f"ladder: {missing} is missing, which measures and trains; `make` builds it beside ladder\n"
+    assert done.stderr == f"ladder: {missing} is missing, which measures and trains; in the sources `make` builds it, and " \
+                          "`make bundle` packs it for other machines\n"
 
 
 def test_wrong_flags_need_no_other_program(alone) -> None:

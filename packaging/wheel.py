@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""packaging/wheel.py --build-dir build/release --out build: the wheel of `ladder`, the program that needs no PyTorch.
+
+pip puts the program on PATH and its files into PREFIX/share/gpt2-ladder. The tag says which C library the program needs. The same
+program makes the same bytes.
+"""
+import argparse
+import base64
+import hashlib
+import re
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+from bundle import ROOT, BundleError, cached, install, needed, newest
+from toolchain import OLDEST_PYTHON, say
+
+MODULES = []  # files that Python imports from anywhere
+EVERYWHERE = re.compile(r"ld-linux-x86-64|lib(c|m|gcc_s)\.so")
+
+
+def tag(program):
+    """"py3-none-manylinux_2_34_x86_64" for a program that needs glibc 2.34."""
+    if others := [name for name in needed(program) if not EVERYWHERE.match(name)]:
+        raise BundleError(f"{program} needs {', '.join(others)}; install the static libraries, and build it again")
+    return f"py3-none-manylinux_{newest('GLIBC', [program]).replace('.', '_')}_x86_64"
+
+
+def metadata(version):
+    """Optional packages have the version that was tested, or a newer one."""
+    tested = dict(re.findall(r"^([\w-]+)==([\w.]+)", (ROOT / "requirements.txt").read_text(), re.M))
+    lines = ["Metadata-Version: 2.1", "Name: gpt2-ladder", f"Version: {version}", "License: MIT", "License-File: LICENSE",
+             "Summary: Measures what optimizations of a training step bring, with proofs and intervals",
+             "Requires-Python: >={}.{}".format(*OLDEST_PYTHON), "Provides-Extra: charts", "Provides-Extra: gpt2"]
+    lines += [f'Requires-Dist: {name}>={tested[name]}; extra == "charts"' for name in ("jinja2", "vl-convert-python")]
+    return [*lines, 'Requires-Dist: torch=={}.{}.*; extra == "gpt2"'.format(*tested["torch"].split("."))]
+
+
+def contents(build, stage):
+    """The wheel's name without ".whl", and {path in it: bytes}, of which the last is its list RECORD."""
+    install(build, stage, "core")
+    version, platform = cached(build, "CMAKE_PROJECT_VERSION"), tag(stage / "bin" / "ladder")
+    name = f"gpt2_ladder-{version}"
+    files = {f"{name}.data/scripts/ladder": (stage / "bin" / "ladder").read_bytes()}
+    files |= {f"{name}.data/data/{path.relative_to(stage)}": path.read_bytes() for path in (stage / "share").rglob("*") if path.is_file()}
+    files |= {Path(module).name: (ROOT / module).read_bytes() for module in MODULES}
+    about = {"WHEEL": ["Wheel-Version: 1.0", "Generator: packaging/wheel.py", "Root-Is-Purelib: false", f"Tag: {platform}"],
+             "METADATA": metadata(version), "LICENSE": (ROOT / "LICENSE").read_text().splitlines()}
+    files |= {f"{name}.dist-info/{file}": "".join(f"{line}\n" for line in lines).encode() for file, lines in about.items()}
+    files = dict(sorted(files.items()))
+    hashes = {path: base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode() for path, content in files.items()}
+    record = f"{name}.dist-info/RECORD"
+    files[record] = "".join([*(f"{path},sha256={hashes[path]},{len(content)}\n" for path, content in files.items()), f"{record},,\n"]).encode()
+    return f"{name}-{platform}", files
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description="Packs the built program without PyTorch for pip.")
+    parser.add_argument("--build-dir", type=Path, default=ROOT / "build" / "release")
+    parser.add_argument("--out", type=Path, default=ROOT / "build")
+    options = parser.parse_args(arguments)
+    try:
+        with tempfile.TemporaryDirectory() as stage:
+            name, files = contents(options.build_dir.resolve(), Path(stage))
+        with zipfile.ZipFile(wheel := options.out / f"{name}.whl", "w", zipfile.ZIP_DEFLATED) as archive:
+            for path, content in files.items():
+                entry = zipfile.ZipInfo(path)  # of 1980
+                entry.external_attr = (0o100755 if "/scripts/" in path else 0o100644) << 16
+                archive.writestr(entry, content, zipfile.ZIP_DEFLATED)
+    except (BundleError, OSError) as error:
+        say(f"packaging/wheel.py: {error}")
+        return 2
+    say(f"[wheel] {wheel}: {wheel.stat().st_size / 1e6:.1f} MB")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,140 @@
+"""The wheel, installed without a network into an empty environment: no compiler on PATH, no PyTorch, and the source tree out of sight."""
+
+import base64
+import hashlib
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+import zipfile
+
+import pytest
+from conftest import ROOT, call, hidden
+
+MAKE = ROOT / "packaging" / "wheel.py"
+STUDY = ROOT / "results" / "evidence" / "amd-epyc-2-cores-2026-11-22"
+DRAWN = {"report.json", "report.md", "rungs.csv", "steps.csv", "benchmark.json", "charts"}
+# The C library and what it needs itself.
+EVERYWHERE = {"libc.so.6", "libm.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2"}
+
+
+def make(build, folder):
+    done = subprocess.run([sys.executable, MAKE, "--build-dir", build, "--out", folder], capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and re.fullmatch(r"\[wheel\] .*\.whl: \d\.\d MB\n", done.stderr), done.stderr
+    (made,) = folder.iterdir()
+    return made
+
+
+@pytest.fixture(scope="module")
+def wheel(build, tmp_path_factory):
+    return make(build, tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def prefix(wheel, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("installed") / "an environment"
+    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    subprocess.run([folder / "bin" / "python", "-I", "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-index", "--no-deps",
+                    wheel], check=True)
+    return folder
+
+
+@pytest.fixture
+def ladder(prefix, tmp_path):
+    """ladder("report", ..., NAME=value): the installed program, which finds nothing but what its environment has."""
+    (tmp_path / "home").mkdir()
+    shutil.copytree(STUDY, tmp_path / "study")
+    environment = {"PATH": str(prefix / "bin"), "HOME": str(tmp_path / "home"), "LC_ALL": "C.UTF-8"}
+    can_hide = call(*hidden("true"), environment=os.environ, cwd=tmp_path).returncode == 0  # with root's rights
+
+    def run(*arguments, **variables) -> subprocess.CompletedProcess:
+        command = [prefix / "bin" / "ladder", *arguments]
+        if can_hide:
+            unshare, *words = hidden("env", "-i", *(f"{name}={value}" for name, value in {**environment, **variables}.items()), *command)
+            return call(shutil.which(unshare), *words, environment=os.environ, cwd=tmp_path)
+        return call(*command, environment=environment | variables, cwd=tmp_path)
+
+    return run
+
+
+def test_contents(wheel) -> None:
+    version, platform = re.fullmatch(r"gpt2_ladder-(\d+\.\d+\.\d+)-(py3-none-manylinux_\d+_\d+_x86_64)\.whl", wheel.name).groups()
+    with zipfile.ZipFile(wheel) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    name = f"gpt2_ladder-{version}"
+    record = files.pop(f"{name}.dist-info/RECORD").decode().splitlines()
+    assert record.pop() == f"{name}.dist-info/RECORD,,"
+    assert record == [f"{file},sha256={base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip('=')},{len(content)}"
+                      for file, content in files.items()]
+    assert f"\nTag: {platform}\n" in files[f"{name}.dist-info/WHEEL"].decode()
+    assert {f"{name}.data/data/share/gpt2-ladder/{file}" for file in (
+        "ladders/gpt2.json", "results/schemas/record.v1.json", "results/published.json", "plots/render.py", "plots/page.html.j2",
+        "plots/charts/ladder.py", "ablations/peers/pytorch.json")} <= set(files)
+    assert not [file for file in files if re.search(r"__pycache__|\.(cpp|h|tmp|pyc|so.*)$", file)]
+    assert [file for file, content in files.items() if str(ROOT).encode() in content and "/scripts/" not in file] == []
+
+
+def test_the_tag_is_true(wheel, prefix) -> None:
+    shown = subprocess.run(["objdump", "-p", "-T", prefix / "bin" / "ladder"], capture_output=True, text=True, check=True).stdout
+    assert set(re.findall(r"NEEDED +(\S+)", shown)) <= EVERYWHERE
+    glibc = max(tuple(map(int, version.split("."))) for version in re.findall(r"GLIBC_([\d.]+)", shown))
+    assert wheel.name.endswith("-manylinux_{}_{}_x86_64.whl".format(*glibc[:2]))
+
+
+def test_the_same_program_makes_the_same_wheel(build, wheel, tmp_path) -> None:
+    assert make(build, tmp_path).read_bytes() == wheel.read_bytes()
+
+
+def test_optional_packages_are_those_that_were_tested(prefix) -> None:
+    done = subprocess.run([prefix / "bin" / "python", "-I", "-c", "import importlib.metadata as m; print(*m.requires('gpt2-ladder'), sep='\\n')"],
+                          capture_output=True, text=True, check=True)
+    tested = dict(re.findall(r"^([\w-]+)==([\d.]+[\w.]*)", (ROOT / "requirements.txt").read_text(), re.M))
+    assert done.stdout.splitlines() == [f'jinja2>={tested["jinja2"]}; extra == "charts"', f'vl-convert-python>={tested["vl-convert-python"]}; extra == "charts"',
+                                        f'torch=={tested["torch"].rsplit(".", 1)[0]}.*; extra == "gpt2"']
+
+
+def test_it_answers(ladder, capsys) -> None:
+    assert re.fullmatch(r"ladder ([0-9a-f]{12}|unknown)( with uncommitted changes)?, torch .*\n", ladder("--version").stdout)
+    begun = time.monotonic()
+    done = ladder("--help")
+    with capsys.disabled():
+        print(f"\n`ladder --help` of the wheel, with the start of a shell: {1000 * (time.monotonic() - begun):.0f} ms")
+    assert (done.returncode, done.stderr) == (0, "") and "\n  report " in done.stdout
+    verified = ladder("verify", "study")
+    assert verified.returncode == 0, verified.stdout + verified.stderr
+
+
+def test_a_report_without_the_optional_packages(ladder, prefix, tmp_path) -> None:
+    done = ladder("report", "study", "--out", "drawn")
+    assert done.returncode == 0, done.stderr
+    assert "ms/step" in done.stdout and (tmp_path / "drawn" / "report.md").read_text().startswith("# ")
+    assert {file.name for file in (tmp_path / "drawn").iterdir()} == DRAWN
+    assert {file.suffix for file in (tmp_path / "drawn" / "charts").iterdir()} == {".json"}
+    assert done.stdout.endswith(f"The page and the pictures are not drawn: they need Jinja2 and vl-convert; type: {prefix}/bin/python3 -m pip install "
+                                "'gpt2-ladder[charts]'\n")
+
+
+def test_a_report_with_the_optional_packages(ladder, tmp_path) -> None:
+    (tmp_path / "packages").mkdir()
+    for name in ("jinja2", "markupsafe", "vl_convert"):
+        place = pathlib.Path(__import__(name).__file__).parent
+        (tmp_path / "packages" / name).symlink_to(place)
+    done = ladder("report", "study", "--out", "drawn", PYTHONPATH=tmp_path / "packages")
+    assert done.returncode == 0 and done.stdout.endswith("Open drawn/report.html\n"), done.stdout + done.stderr
+    assert {file.name for file in (tmp_path / "drawn").iterdir()} == {*DRAWN, "report.html"}
+
+
+@pytest.mark.parametrize("command", [("train", "--model", "tiny"), ("ablate",)], ids=lambda words: words[0])
+def test_what_needs_the_other_program(ladder, prefix, command) -> None:
+    done = ladder(*command)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert re.fullmatch(rf"ladder: {re.escape(str(prefix))}/bin/ladder-gpt2 is missing, .*`make` .*`make bundle` .*\n", done.stderr)
+
+
+def test_a_program_that_is_not_built(tmp_path) -> None:
+    done = subprocess.run([sys.executable, MAKE, "--build-dir", tmp_path, "--out", tmp_path], capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and re.fullmatch(r"packaging/wheel.py: .*no CMAKE_COMMAND in its CMakeCache.txt; .*\n", done.stderr)
+    assert not list(tmp_path.iterdir())
