@@ -26,7 +26,6 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <random>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -85,7 +84,7 @@ Plan plan_of(const MeasureFlags& flags) {
             .warmup_steps = flags.warmup,
             .timed_steps = flags.steps,
             .repeats = flags.repeats > 0 ? flags.repeats : usual_repeats,
-            .order_seed = flags.order_seed >= 0 ? static_cast<uint64_t>(flags.order_seed) : std::random_device{}(),
+            .order_seed = flags.order_seed >= 0 ? static_cast<uint64_t>(flags.order_seed) : files::random_number() % 1000000000,
             .run_limit_s = static_cast<double>(flags.limit_s),
             .mode = flags.mode.empty() ? Mode::cumulative : mode_of(flags.mode, "--mode")};
   if (plan.mode == Mode::sweep) throw std::invalid_argument("--mode sweep: a command has no size that could be varied");

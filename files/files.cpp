@@ -52,9 +52,7 @@ int open_folder(const std::filesystem::path& file, Links links) {
 
 // What is written has this name until it is complete (is_unfinished).
 std::filesystem::path unfinished(std::filesystem::path path) {
-  uint64_t number = 0;  // not by std::random_device, whose static library needs glibc 2.36 on Debian 12
-  if (getrandom(&number, sizeof number, 0) != sizeof number) throw_errno("cannot name " + path.string());
-  path += fmt::format(".{:016x}.tmp", number);
+  path += fmt::format(".{:016x}.tmp", random_number());
   return path;
 }
 
@@ -325,6 +323,12 @@ std::string read_end(const std::filesystem::path& path, size_t most) {
   close(descriptor);
   bytes.resize(got > 0 ? static_cast<size_t>(got) : 0);
   return bytes;
+}
+
+uint64_t random_number() {
+  uint64_t number = 0;
+  if (getrandom(&number, sizeof number, 0) != sizeof number) throw_errno("no random number");
+  return number;
 }
 
 std::string in_quotes(std::string_view text) {

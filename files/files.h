@@ -183,6 +183,10 @@ class TemporaryFolder {
 // Writes a file whole or not at all, as AtomicFile does.
 void write_file(const std::filesystem::path& path, std::string_view content, Links links = Links::replaced);
 
+// A number that nobody foresees. Not by std::random_device, whose static library needs glibc 2.36 on Debian 12. Throws
+// std::system_error where the kernel has none.
+uint64_t random_number();
+
 // `text` in double quotes for a message of one line. At most 60 bytes; all but printable ASCII is shown as \xNN.
 [[nodiscard]] std::string in_quotes(std::string_view text);
 

@@ -22,7 +22,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <random>
 #include <stdexcept>
 
 namespace cli {
@@ -157,7 +156,7 @@ Plan make_plan(const StudyFlags& ablate, OwnAre own) {
             .repeats = ablate.repeats > 0 ? ablate.repeats : ladder.plan.repeats,
             .order_seed = ablate.order_seed >= 0 ? static_cast<uint64_t>(ablate.order_seed)
                           : shared               ? 1
-                                                 : std::random_device{}(),
+                                                 : files::random_number() % 1000000000,
             .run_limit_s = static_cast<double>(ablate.limit_s),
             .mode = design.mode,
             .swept = design.swept};
