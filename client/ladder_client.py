@@ -21,6 +21,7 @@ With PyTorch on a GPU the first call waits for the device. Later calls only reco
 There t is the host's time of the first event plus the device's time since then; device_ms is the device's time since the event before.
 A line is written by the first later call that finds its event reached, or at the end of the program.
 With JAX a thread waits for the loss, and t is the time at which it was there.
+Calls while a CUDA graph is captured do not count.
 LADDER_STEPS=WARMUP+TIMED says how many steps `ladder measure` wants; nothing here depends on it.
 """
 

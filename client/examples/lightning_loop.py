@@ -45,7 +45,7 @@ def main():
     torch.manual_seed(1)
     model = Model(flags.fused)
     if flags.compile:
-        model.blocks.compile()
+        model.blocks = torch.compile(model.blocks)  # not model.blocks.compile(), which does nothing to a module of torch.nn
     batches = torch.utils.data.DataLoader(torch.randint(0, 20, (256, CONTEXT)), batch_size=BATCH)
     lightning.Trainer(max_steps=flags.steps, devices=1, precision="bf16-mixed" if flags.bf16 else "32-true", logger=False,
                       enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False).fit(model, batches)

@@ -20,7 +20,7 @@ BATCH, CONTEXT, VOCABULARY = 4, 64, 1000
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--bf16", action="store_true", help="autocast to bfloat16")
-    parser.add_argument("--fused", action="store_true", help="PyTorch's fused AdamW, else one operation for each parameter")
+    parser.add_argument("--fused", action="store_true", help="PyTorch's fused AdamW")
     parser.add_argument("--compile", action="store_true", help="torch.compile the model")
     parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--out", help="an empty folder")

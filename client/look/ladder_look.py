@@ -1,12 +1,13 @@
 """What a PyTorch program does in a step, as seen by PyTorch's profiler: one JSON object, written once.
 
 LADDER_LOOK_STEPS=WARMUP+LOOKED says after how many steps of the optimizer it looks, and at how many (5+2). Counts are for one step.
-An operation is one that no other operation called. A compiled region's own loops are not operations, its matrix products mostly are:
-those that a compiler's template computes (max-autotune) are only among the kernels. Only the process of rank 0 writes, and only one
-process: the first that is done. If looking fails, the object has only "error".
+An operation is one that no other operation called. In a compiled region only what PyTorch computes is one: most matrix products.
+Products that a compiler's template computes (max-autotune) are only among the kernels. A product of a convolution counts once.
+One process of rank 0 writes: the first that is done. If looking fails, the object has only "error", and the program goes on.
 """
 
 import collections
+import contextlib
 import json
 import os
 import sys
@@ -30,6 +31,9 @@ class Look:
         self.warmup, self.looked = map(int, os.environ.get("LADDER_LOOK_STEPS", "5+2").split("+"))
 
     def step(self, optimizer, round_ended):
+        cuda = sys.modules["torch"].cuda
+        if cuda.is_initialized() and cuda.is_current_stream_capturing():
+            return
         self.optimizers[id(optimizer)] = optimizer
         self.rounds += round_ended
         if not round_ended or self.rounds not in (self.warmup, self.warmup + self.looked):
@@ -45,7 +49,8 @@ class Look:
         except Exception as error:  # the program must go on
             self.handle.remove()
             traceback.print_exc()
-            self.write({"error": f"{type(error).__name__}: {error}"})
+            with contextlib.suppress(OSError):
+                self.write({"error": f"{type(error).__name__}: {error}"})
 
     def begin(self):
         import torch
@@ -82,10 +87,8 @@ class Look:
         file, name = tempfile.mkstemp(dir=os.path.dirname(os.path.abspath(self.path)))
         with open(file, "w") as written:
             json.dump({"look": 1, **seen}, written, indent=1)
-        try:
+        with contextlib.suppress(FileExistsError):
             os.link(name, self.path)
-        except FileExistsError:
-            pass
         os.unlink(name)
 
 

@@ -2,7 +2,8 @@
 
 LADDER_LOOK=FILE (never in a timed run): after a few steps of the optimizer ladder_look.py writes what the program did into FILE.
 LADDER_HOOK=1 with LADDER_LOG=FILE: ../ladder_client.py writes a line for each step of the optimizer, without a loss.
-Both work by a hook that PyTorch (2.0 and later) calls after each step of any optimizer. Nothing here imports torch.
+Both work by a hook that PyTorch (2.0 and later) calls after each step of any optimizer, unless a CUDA graph replays the step.
+Nothing here imports torch.
 """
 
 import importlib.util

@@ -235,6 +235,8 @@ for step in range(4):
     ladder.step(loss, tokens=2)
 ladder.step()
 assert len(waits) == 1
+with torch.cuda.graph(torch.cuda.CUDAGraph()):
+    ladder.step(loss)
 print(time.monotonic())
 """, LADDER_LOG=log, LD_PRELOAD=fake, CUDA_VISIBLE_DEVICES="0")
     assert done.returncode == 0, done.stderr
