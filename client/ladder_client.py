@@ -40,7 +40,7 @@ import time
 def rank():
     distributed = sys.modules.get("torch.distributed")
     if distributed is not None and distributed.is_available() and distributed.is_initialized():
-        return distributed.getrank()
+        return distributed.get_rank()
     return int(os.environ.get("RANK") or os.environ.get("SLURM_PROCID") or 0)
 
 

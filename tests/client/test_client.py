@@ -78,6 +78,20 @@ def test_only_rank_0_writes(run, log, variables, writes) -> None:
     assert log.exists() == writes
 
 
+@pytest.mark.parametrize("rank", [0, 1])
+def test_the_rank_is_that_of_the_process_group(run, log, rank) -> None:
+    """Lightning's children, for one, have no RANK."""
+    pytest.importorskip("torch")
+    done = run(f"""
+import torch
+from torch.testing._internal.distributed.fake_pg import FakeStore
+torch.distributed.init_process_group("fake", rank={rank}, world_size=2, store=FakeStore())
+{LOOP}
+""", LADDER_LOG=log)
+    assert done.returncode == 0, done.stderr
+    assert log.exists() == (rank == 0)
+
+
 def test_only_the_first_process_writes(run, log) -> None:
     done = run("""
 import os, subprocess, sys
