@@ -1,0 +1,223 @@
+"""Tells `ladder measure` when each step of a training ends, and its loss. One file to put beside your script; it needs nothing.
+
+    import ladder_client as ladder
+    ...
+    optimizer.step()
+    ladder.step(loss, tokens=inputs.numel())      # loss: a number, a tensor of PyTorch, an array of JAX or NumPy, or None
+
+    Trainer(..., callbacks=[ladder.HF()])         # transformers: the loss is the one that it logs
+    Trainer(..., callbacks=[ladder.Lightning()])  # lightning or pytorch_lightning
+
+Nothing happens without the environment variable LADDER_LOG, so these lines can stay in the script. With it, the process of rank 0
+appends lines of JSON to the file that LADDER_LOG names. A second process that would write there writes nothing.
+
+    {"ladder": 1, "pid": 4711, "device": "cuda:0"}
+    {"step": 0, "t": 812.447113, "loss": 10.98, "tokens": 16384}
+    {"step": 1, "t": 812.477215, "device_ms": 30.102, "loss": 10.87, "tokens": 16384}
+
+t is in seconds of CLOCK_MONOTONIC, which is time.monotonic(). A loss that is not finite is "nan", "inf" or "-inf".
+On a CPU t is the time of the call, after the loss was read.
+With PyTorch on a GPU the first call waits for the device. Later calls only record a CUDA event, and copy the loss behind it.
+There t is the host's time of the first event plus the device's time since then; device_ms is the device's time since the event before.
+A line is written by the first later call that finds its event reached, or at the end of the program.
+With JAX a thread waits for the loss, and t is the time at which it was there.
+Calls while a CUDA graph is captured do not count.
+LADDER_STEPS=WARMUP+TIMED says how many steps `ladder measure` wants; nothing here depends on it.
+"""
+
+import atexit
+import collections
+import json
+import math
+import os
+import queue
+import signal
+import sys
+import threading
+import time
+
+
+def rank():
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        return distributed.get_rank()
+    return int(os.environ.get("RANK") or os.environ.get("SLURM_PROCID") or 0)
+
+
+class _Log:
+    """The lines of one training."""
+
+    def __init__(self, path):
+        self.path, self.steps, self.on = path, 0, True
+        self.inside = self.ended = False  # a step() is running; SIGTERM has come
+        self.cuda = self.arrays = self.last_event = None  # torch.cuda, if the program uses it; the losses of JAX
+        self.pending = collections.deque()  # of (line, CUDA event or None)
+
+    def begin(self, loss):
+        import fcntl  # not on Windows
+        self.on = rank() == 0
+        if not self.on:
+            return
+        self.file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+        try:
+            fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self.on = False
+            return
+        os.register_at_fork(after_in_child=self.forked)
+        atexit.register(self.flush)
+        if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, self.end)
+        torch, device = sys.modules.get("torch"), getattr(loss, "device", "cpu")
+        if hasattr(loss, "block_until_ready"):
+            self.arrays = queue.Queue()
+            threading.Thread(target=self.follow, daemon=True).start()
+        elif torch is not None and torch.cuda.is_initialized():
+            self.cuda = torch.cuda
+            self.device = device = device if getattr(loss, "is_cuda", False) else torch.device("cuda", torch.cuda.current_device())
+        self.write({"ladder": 1, "pid": os.getpid(), "device": str(device)})
+
+    def step(self, loss, tokens, keep=0):
+        """Ends a step. The last `keep` lines are not written yet."""
+        self.inside = True
+        try:
+            if self.on and self.steps == 0:
+                self.begin(loss)
+            if not self.on or (self.cuda is not None and self.cuda.is_current_stream_capturing()):
+                return
+            line = {"step": self.steps} if tokens is None else {"step": self.steps, "tokens": int(tokens)}
+            self.steps += 1
+            if hasattr(loss, "detach"):
+                loss = loss.detach()
+            if getattr(loss, "ndim", 0):
+                loss = loss.mean()
+            if loss is not None:
+                line["loss"] = loss
+            if self.arrays is not None:
+                self.arrays.put(line)
+            elif self.cuda is not None:
+                self.pending.append((line, self.event(line)))
+            else:
+                self.read_loss(line)
+                line["t"] = time.monotonic()
+                self.pending.append((line, None))
+            self.drain(keep)
+        finally:
+            self.inside = False
+            if self.ended:
+                self.end()
+
+    step._torchdynamo_disable = True  # torch.compile leaves it alone
+
+    def event(self, line):
+        """A CUDA event behind all that was asked for; before it the loss's copy to the host."""
+        if getattr(line.get("loss"), "is_cuda", False):
+            line["loss"] = line["loss"].to("cpu", non_blocking=True)  # into pinned memory
+        event = self.cuda.Event(enable_timing=True)
+        event.record(self.cuda.current_stream(self.device))
+        if line["step"] == 0:
+            event.synchronize()
+            self.now = time.monotonic()
+        return event
+
+    def drain(self, keep=0, wait=False):
+        """Writes the lines whose events the device has reached."""
+        while len(self.pending) > keep:
+            line, event = self.pending[0]
+            if event is not None:
+                if wait:
+                    event.synchronize()
+                elif not event.query():
+                    return
+                if self.last_event is not None:
+                    line["device_ms"] = self.last_event.elapsed_time(event)
+                    self.now += 1e-3 * line["device_ms"]
+                line["t"], self.last_event = self.now, event
+            self.write(line)
+            self.pending.popleft()
+
+    def follow(self):
+        """A thread, with JAX: waits for the losses in turn."""
+        while True:
+            line = self.arrays.get()
+            try:
+                self.read_loss(line)
+            except RuntimeError:  # the program has given the array's memory away
+                del line["loss"]
+            line["t"] = time.monotonic()
+            self.write(line)
+            self.arrays.task_done()
+
+    def read_loss(self, line):
+        if "loss" in line:
+            loss = float(line["loss"])
+            line["loss"] = loss if math.isfinite(loss) else str(loss)
+
+    def write(self, line):
+        self.read_loss(line)
+        os.write(self.file, (json.dumps(line) + "\n").encode())
+
+    def flush(self):
+        if self.on:
+            if self.arrays is not None:
+                self.arrays.join()
+            self.drain(wait=True)
+
+    def end(self, *_):
+        """On SIGTERM: writes what is left, then ends as the program would have."""
+        self.ended = True
+        if not self.inside:
+            self.flush()
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    def forked(self):
+        self.on = self.inside = False
+
+
+_log = _Log(os.environ["LADDER_LOG"]) if os.environ.get("LADDER_LOG") else None
+
+
+def step(loss=None, tokens=None):
+    """A step has ended: its loss, and the tokens (or samples) that it trained on."""
+    if _log is not None:
+        _log.step(loss, tokens)
+
+
+def HF():  # noqa: N802  (it makes an object, as a class does)
+    """A callback for Trainer of transformers. A line waits for the next step, because the loss is logged after the step."""
+    from transformers import TrainerCallback
+
+    class Steps(TrainerCallback):
+        seen = 0
+
+        def on_step_end(self, args, state, control, **_):
+            if _log is not None:
+                tokens, self.seen = state.num_input_tokens_seen - self.seen, state.num_input_tokens_seen
+                _log.step(None, tokens or None, keep=1)
+
+        def on_log(self, args, state, control, logs=None, **_):
+            if _log is not None and _log.pending and "loss" in (logs or {}):
+                _log.pending[-1][0]["loss"] = logs["loss"]
+
+    return Steps()
+
+
+def Lightning():  # noqa: N802
+    """A callback for Trainer of lightning or pytorch_lightning, whichever the program has imported. It counts the optimizer's steps."""
+    names = [name for name in ("lightning.pytorch", "pytorch_lightning") if name in sys.modules]
+    bases = [sys.modules[name].Callback for name in names]
+    if not bases:
+        from lightning.pytorch import Callback
+        bases = [Callback]
+
+    class Steps(*bases):
+        def on_train_start(self, trainer, pl_module):
+            self.done = trainer.global_step  # more than 0 after a checkpoint
+
+        def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
+            if trainer.global_step != self.done:
+                self.done = trainer.global_step
+                step(outputs.get("loss") if isinstance(outputs, dict) else outputs)
+
+    return Steps()

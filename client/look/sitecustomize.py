@@ -1,0 +1,82 @@
+"""Looks at a PyTorch program, or times its steps, without a change of the program: `ladder measure` puts this folder before PYTHONPATH.
+
+LADDER_LOOK=FILE (never in a timed run): after a few steps of the optimizer ladder_look.py writes what the program did into FILE.
+LADDER_HOOK=1 with LADDER_LOG=FILE: ../ladder_client.py writes a line for each step of the optimizer, without a loss.
+Both work by a hook that PyTorch (2.0 and later) calls after each step of any optimizer, unless a CUDA graph replays the step.
+Nothing here imports torch.
+"""
+
+import importlib.util
+import os
+import sys
+import weakref
+from importlib.machinery import PathFinder
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+OPTIMIZERS = "torch.optim.optimizer"  # the module that has the hook
+
+
+def load(folder, name):
+    """A module of ours, hidden from the program's own imports."""
+    spec = importlib.util.spec_from_file_location(name, os.path.join(folder, name + ".py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def at_each_step(torch_module, do):
+    """Calls do(optimizer, whether a round ended): several optimizers may step in turn, and a round ends with the first one's."""
+    first = None
+
+    def hook(optimizer, *_):
+        nonlocal first
+        if first is None or first() is None:  # the program has dropped it
+            first = weakref.ref(optimizer)
+        do(optimizer, first() is optimizer)
+
+    hook._torchdynamo_disable = True  # where torch.compile compiles the optimizer's step
+    return torch_module.register_optimizer_step_post_hook(hook)
+
+
+def watch(torch_module):
+    """When PyTorch's optimizers have been imported."""
+    if not hasattr(torch_module, "register_optimizer_step_post_hook"):
+        return
+    client = load(os.path.dirname(HERE), "ladder_client")
+    if os.environ.get("LADDER_HOOK"):
+        at_each_step(torch_module, lambda _, ended: client.step() if ended else None)
+    if os.environ.get("LADDER_LOOK"):
+        look = load(HERE, "ladder_look").Look(os.environ["LADDER_LOOK"], client.rank)
+        look.handle = at_each_step(torch_module, look.step)
+
+
+class Finder:
+    """Calls watch() once PyTorch's optimizers are imported."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name != OPTIMIZERS:
+            return None
+        sys.meta_path.remove(Finder)
+        spec = importlib.util.find_spec(name)
+        execute = spec.loader.exec_module
+
+        def exec_module(module):
+            execute(module)
+            watch(module)
+
+        spec.loader.exec_module = exec_module
+        return spec
+
+
+if OPTIMIZERS in sys.modules:  # a .pth file has imported torch
+    watch(sys.modules[OPTIMIZERS])
+else:
+    sys.meta_path.insert(0, Finder)
+
+# The program's own sitecustomize, which this one hides.
+sys.path[:] = [folder for folder in sys.path if os.path.abspath(folder) != HERE]
+own = PathFinder.find_spec("sitecustomize", sys.path)
+if own is not None:
+    sys.modules["sitecustomize"] = module = importlib.util.module_from_spec(own)
+    own.loader.exec_module(module)

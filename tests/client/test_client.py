@@ -1,0 +1,263 @@
+"""client/ladder_client.py: what it writes, when, and that it does nothing where nobody asked."""
+
+import ast
+import importlib.util
+import math
+import os
+import signal
+import sys
+import time
+
+import pytest
+from conftest import CLIENT, lines
+
+LOOP = """
+import ladder_client as ladder
+for loss in (2.5, 2, float("nan"), float("inf"), None):
+    ladder.step(loss, tokens=64)
+"""
+
+
+def loaded():
+    spec = importlib.util.spec_from_file_location("ladder_client", CLIENT / "ladder_client.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_nobody_asked(monkeypatch) -> None:
+    """Then a call is a handful of operations of Python's, and calls nothing."""
+    monkeypatch.delenv("LADDER_LOG", raising=False)
+    client, seen = loaded(), []
+
+    def trace(frame, event, argument):
+        frame.f_trace_opcodes = True
+        seen.append((event, frame.f_code.co_name))
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        client.step(1.0, 64)
+    finally:
+        sys.settrace(before)
+    calls = [name for event, name in seen if event == "call"]
+    assert calls[0] == "step" and "write" not in calls and calls[1:] in ([], ["test_nobody_asked"]), calls
+    assert 0 < [name for event, name in seen if event == "opcode"].count("step") < 12
+
+
+@pytest.mark.parametrize("file", ["ladder_client.py", "look/sitecustomize.py", "look/ladder_look.py"])
+def test_old_pythons_read_it(file) -> None:
+    ast.parse((CLIENT / file).read_text(), feature_version=(3, 8))
+
+
+def test_lines(run, log) -> None:
+    before = time.monotonic()
+    done = run(LOOP, LADDER_LOG=log)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    first, steps = lines(log)
+    assert first == {"ladder": 1, "pid": first["pid"], "device": "cpu"}
+    assert [step.get("loss") for step in steps] == [2.5, 2, "nan", "inf", None]
+    assert {step["tokens"] for step in steps} == {64}
+    assert before < steps[0]["t"] and steps[-1]["t"] < time.monotonic()
+
+
+def test_a_log_that_cannot_be_written_is_an_error(run, tmp_path) -> None:
+    done = run(LOOP, LADDER_LOG=tmp_path / "missing" / "log")
+    assert done.returncode == 1 and "FileNotFoundError" in done.stderr
+
+
+@pytest.mark.parametrize(("variables", "writes"), [
+    ({"RANK": "0", "SLURM_PROCID": "3"}, True),
+    ({"RANK": "1"}, False),
+    ({"SLURM_PROCID": "1"}, False),
+    ({"RANK": ""}, True),
+])
+def test_only_rank_0_writes(run, log, variables, writes) -> None:
+    assert run(LOOP, LADDER_LOG=log, **variables).returncode == 0
+    assert log.exists() == writes
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_the_rank_is_that_of_the_process_group(run, log, rank) -> None:
+    """Lightning's children, for one, have no RANK."""
+    pytest.importorskip("torch")
+    done = run(f"""
+import torch
+from torch.testing._internal.distributed.fake_pg import FakeStore
+torch.distributed.init_process_group("fake", rank={rank}, world_size=2, store=FakeStore())
+{LOOP}
+""", LADDER_LOG=log)
+    assert done.returncode == 0, done.stderr
+    assert log.exists() == (rank == 0)
+
+
+def test_only_the_first_process_writes(run, log) -> None:
+    done = run("""
+import os, subprocess, sys
+import ladder_client as ladder
+ladder.step(1)
+subprocess.run([sys.executable, "-c", "import ladder_client as ladder; ladder.step(7)"], check=True)
+if os.fork() == 0:
+    ladder.step(8)
+    sys.exit()
+os.wait()
+ladder.step(2)
+""", LADDER_LOG=log)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [step["loss"] for step in lines(log)[1]] == [1, 2]
+
+
+def test_a_program_that_is_started_again_goes_on_in_the_file(run, log) -> None:
+    assert run(LOOP, LADDER_LOG=log).returncode == run(LOOP, LADDER_LOG=log).returncode == 0
+    assert log.read_text().count('"ladder": 1') == 2
+
+
+KILLED = """
+import os, signal, sys, types
+import ladder_client as ladder
+sys.modules["transformers"] = types.SimpleNamespace(TrainerCallback=object)
+callback, state = ladder.HF(), types.SimpleNamespace(num_input_tokens_seen=0)
+for step in range(3):
+    state.num_input_tokens_seen += 10 * (step + 1)
+    callback.on_step_end(None, state, None)
+    callback.on_log(None, state, None, logs={"loss": 3.0 - step})
+os.kill(os.getpid(), getattr(signal, sys.argv[1]))
+signal.pause()
+"""
+
+
+@pytest.mark.parametrize(("name", "written"), [("SIGTERM", [3, 2, 1]), ("SIGKILL", [3, 2])])
+def test_a_signal_loses_no_line_that_it_leaves_time_for(run, log, name, written) -> None:
+    """Trainer of transformers logs the loss after the step has ended, so the last line waits for it."""
+    assert run(KILLED, name, LADDER_LOG=log).returncode == -getattr(signal, name)
+    steps = lines(log)[1]
+    assert [step["loss"] for step in steps] == written
+    assert [step["tokens"] for step in steps] == [10, 20, 30][: len(written)]
+
+
+def test_a_signal_in_the_middle_of_a_step_waits_for_its_line(run, log) -> None:
+    done = run("""
+import os, signal
+import ladder_client as ladder
+ladder.step(2)
+write = os.write
+def signalled(*line):
+    os.kill(os.getpid(), signal.SIGTERM)
+    return write(*line)
+os.write = signalled
+ladder.step(1)
+ladder.step(0)
+""", LADDER_LOG=log)
+    assert done.returncode == -signal.SIGTERM
+    assert [step["loss"] for step in lines(log)[1]] == [2, 1]
+
+
+def test_the_programs_own_handler_stays(run, log) -> None:
+    done = run(f"""
+import os, signal, sys
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(5))
+{LOOP}
+os.kill(os.getpid(), signal.SIGTERM)
+""", LADDER_LOG=log)
+    assert done.returncode == 5 and len(lines(log)[1]) == 5
+
+
+def test_lightning_counts_steps_of_the_optimizer(run, log) -> None:
+    """Both packages' names may be imported; batches that are only accumulated are no steps."""
+    done = run("""
+import sys, types
+import ladder_client as ladder
+class One: pass
+class Other: pass
+sys.modules.update({"lightning.pytorch": types.SimpleNamespace(Callback=One), "pytorch_lightning": types.SimpleNamespace(Callback=Other)})
+callback = ladder.Lightning()
+assert isinstance(callback, One) and isinstance(callback, Other)
+callback.on_train_start(types.SimpleNamespace(global_step=7), None)
+for batch, step in enumerate((7, 8, 8, 9)):
+    callback.on_train_batch_end(types.SimpleNamespace(global_step=step), None, {"loss": batch}, None, batch)
+""", LADDER_LOG=log)
+    assert done.returncode == 0, done.stderr
+    assert [step["loss"] for step in lines(log)[1]] == [1, 3]
+
+
+def test_an_array_that_is_not_there_yet_is_waited_for_elsewhere(run, log) -> None:
+    """As JAX's: the call returns at once, the time is when the value was there, and the end of the program waits for it."""
+    done = run("""
+import threading
+import ladder_client as ladder
+gate = threading.Event()
+class Array:
+    def __init__(self, value): self.value = value
+    def block_until_ready(self): return self
+    def __float__(self):
+        gate.wait()
+        if self.value is None: raise RuntimeError("Array has been deleted")
+        return self.value
+for value in (3.0, None, 1.0):
+    ladder.step(Array(value))
+import time
+print(time.monotonic())
+gate.set()
+""", LADDER_LOG=log)
+    assert done.returncode == 0, done.stderr
+    steps = lines(log)[1]
+    assert [step.get("loss") for step in steps] == [3.0, None, 1.0]
+    assert steps[0]["t"] > float(done.stdout)
+
+
+def test_tensors(run, log) -> None:
+    """Also of a graph, of 16 bits, one for each device of several, and inside of what torch.compile compiles."""
+    pytest.importorskip("torch")
+    done = run("""
+import torch, warnings
+import ladder_client as ladder
+warnings.simplefilter("error")
+weight = torch.ones(2, requires_grad=True)
+ladder.step((2 * weight).sum(), tokens=torch.tensor(5).item())
+ladder.step(torch.tensor(1.5, dtype=torch.bfloat16))
+ladder.step(torch.tensor([1.0, 3.0]))
+warnings.simplefilter("default")
+@torch.compile(backend="eager")
+def train():
+    loss = (weight * weight).sum()
+    ladder.step(loss)
+    return loss + 1
+for _ in range(3):
+    train()
+""", LADDER_LOG=log)
+    assert done.returncode == 0, done.stderr
+    assert [step["loss"] for step in lines(log)[1]] == [4, 1.5, 2, 2, 2, 2]
+
+
+def test_on_a_gpu_nothing_waits_but_the_first_call(run, log) -> None:
+    """On the fake device, whose events know the host's time."""
+    torch = pytest.importorskip("torch")
+    fake = os.environ.get("FAKE_CUDA") or pytest.skip("FAKE_CUDA is not set")
+    if torch.version.cuda is None:
+        pytest.skip("this PyTorch has no CUDA")
+    done = run("""
+import time, torch
+import ladder_client as ladder
+waits, wait = [], torch.cuda.Event.synchronize
+torch.cuda.Event.synchronize = lambda event: (waits.append(event), wait(event))
+loss = torch.zeros((), device="cuda", requires_grad=True)
+ladder.step(loss)
+torch.cuda.set_sync_debug_mode("error")  # for copies and reads that wait
+for step in range(4):
+    time.sleep(0.01)
+    ladder.step(loss, tokens=2)
+ladder.step()
+assert len(waits) == 1
+with torch.cuda.graph(torch.cuda.CUDAGraph()):
+    ladder.step(loss)
+print(time.monotonic())
+""", LADDER_LOG=log, LD_PRELOAD=fake, CUDA_VISIBLE_DEVICES="0")
+    assert done.returncode == 0, done.stderr
+    first, steps = lines(log)
+    assert first["device"] == "cuda:0" and len(steps) == 6
+    assert "device_ms" not in steps[0] and all(step["device_ms"] >= 10 for step in steps[1:5])
+    for before, after in zip(steps, steps[1:]):
+        assert math.isclose(1e3 * (after["t"] - before["t"]), after["device_ms"], abs_tol=1e-3)
+    assert steps[-1]["t"] <= float(done.stdout) + 1e-3
+    assert [step.get("loss") for step in steps] == [0, 0, 0, 0, 0, None]

@@ -1,0 +1,179 @@
+"""client/look: what a run of its own sees of a PyTorch program, and the steps that --hook times, without a change of the program."""
+
+import collections
+import json
+
+import pytest
+from conftest import CLIENT, lines
+
+torch = pytest.importorskip("torch")
+
+LOOK = CLIENT / "look"
+STEPS = 9  # more than are looked at
+PROGRAM = f"""
+import contextlib, sys, torch
+torch.manual_seed(1)
+torch.set_num_threads(1)
+flags = sys.argv[1:]
+class Rows(torch.nn.Linear):  # as Conv1D of transformers
+    def forward(self, x): return torch.addmm(self.bias, x, self.weight)
+model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.GELU(), Rows(8, 8))
+optimizer = torch.optim.AdamW(model.parameters(), fused="fused" in flags, foreach=True if "foreach" in flags else None)
+forward = torch.compile(model, backend="eager") if "compile" in flags else model
+precision = torch.autocast("cpu", torch.bfloat16) if "bf16" in flags else contextlib.nullcontext()
+take = torch.compile(optimizer.step, backend="eager") if "compiled_step" in flags else optimizer.step
+for step in range({STEPS}):
+    with precision:
+        q = forward(torch.randn(4, 8)).view(1, 1, 4, 8)
+        loss = torch.nn.functional.scaled_dot_product_attention(q, q, q).float().square().mean()
+    loss.backward()
+    take()
+    optimizer.zero_grad()
+"""
+
+
+@pytest.fixture
+def look(run, tmp_path):
+    """look(PROGRAM, *FLAGS): what was seen."""
+
+    def at(text: str, *flags, folders=(LOOK,), **variables) -> dict:
+        file = tmp_path / "look.json"
+        file.unlink(missing_ok=True)
+        done = run(text, *flags, folders=folders, LADDER_LOOK=file, **variables)
+        assert done.returncode == 0, done.stderr
+        seen = json.loads(file.read_text())
+        assert "error" not in seen, seen
+        assert not [path for path in tmp_path.iterdir() if path.name.startswith("tmp")]
+        return seen
+
+    return at
+
+
+def test_an_eager_program(look) -> None:
+    seen = look(PROGRAM)
+    assert seen["look"] == 1 and seen["torch"] == torch.__version__ and seen["devices"] == ["cpu"]
+    assert seen["products"] == {"float32": 5}  # two forward, three backward: the inputs need no gradient
+    assert seen["product_flops_per_step"] == 5 * 2 * 4 * 8 * 8
+    assert seen["compiled_regions"] == seen["compiled_graphs"] == seen["kernels_per_step"] == 0
+    assert seen["attention"] == {"flash_for_cpu": 1}
+    assert seen["optimizers"] == [{"class": "AdamW", "fused": False, "foreach": None, "capturable": False}]
+    assert seen["optimizer_ran"] == "loop"
+    assert seen["parameters"] == 144 and seen["parameter_types"] == {"float32": 4}
+    assert seen["operations"]["aten::linear"] == seen["operations"]["aten::addmm"] == 1  # linear calls addmm, too
+    assert seen["operations_per_step"] == sum(seen["operations"].values())
+    assert seen["settings"]["threads"] == 1 and seen["settings"]["float32_matmul_precision"] == "highest"
+
+
+@pytest.mark.parametrize(("flag", "name", "value"), [
+    ("compile", "compiled_regions", 1),
+    ("bf16", "products", {"bfloat16": 5}),
+    ("fused", "optimizer_ran", "fused"),
+    ("foreach", "optimizer_ran", "foreach"),
+    ("compiled_step", "compiled_graphs", 1),
+])
+def test_what_a_flag_does_is_seen(look, flag, name, value) -> None:
+    assert look(PROGRAM, flag)[name] == value
+
+
+def test_optimizers_in_turn_are_one_round(look, log) -> None:
+    """And the same rounds are timed: the hook stays out of the looked-at program's other work."""
+    seen = look("""
+import torch
+one, two = torch.nn.Linear(8, 8), torch.nn.Linear(8, 8).double()
+optimizers = [torch.optim.SGD(one.parameters()), torch.optim.Adam(two.parameters())]
+for step in range(9):
+    one(torch.randn(4, 8)).sum().backward()
+    optimizers[0].step()
+    for _ in range(2):
+        two(torch.randn(4, 8).double()).sum().backward()
+        optimizers[1].step()
+""", LADDER_HOOK=1, LADDER_LOG=log)
+    assert [each["class"] for each in seen["optimizers"]] == ["SGD", "Adam"]
+    assert seen["products"] == {"float32": 2, "float64": 4}
+    assert seen["parameter_types"] == {"float32": 2, "float64": 2}
+    assert len(lines(log)[1]) == STEPS
+
+
+def test_the_programs_own_sitecustomize_is_run(look, tmp_path) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "sitecustomize.py").write_text("import builtins\nbuiltins.mine = __name__, __file__\n")
+    seen = look(f"import sitecustomize, sys\nassert mine == ('sitecustomize', {str(own / 'sitecustomize.py')!r})\n"
+                f"assert sitecustomize.__file__ == mine[1] and {str(LOOK)!r} not in sys.path\n" + PROGRAM, folders=(LOOK, own))
+    assert seen["products"] == {"float32": 5}
+
+
+def test_a_program_without_pytorch(run, tmp_path, log) -> None:
+    done = run("import sys\nassert 'torch' not in sys.modules\n", folders=(LOOK,), LADDER_LOOK=tmp_path / "look.json", LADDER_HOOK=1,
+               LADDER_LOG=log)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not (tmp_path / "look.json").exists() and not log.exists()
+
+
+def test_another_rank_writes_nothing(run, tmp_path, log) -> None:
+    done = run(PROGRAM, folders=(LOOK,), LADDER_LOOK=tmp_path / "look.json", LADDER_HOOK=1, LADDER_LOG=log, RANK=1)
+    assert done.returncode == 0, done.stderr
+    assert not (tmp_path / "look.json").exists() and not log.exists()
+
+
+def test_only_the_process_that_trains_is_seen(look, log) -> None:
+    """Here a child, which has workers of DataLoader's, forked and started anew. Its own calls of the client do not count twice."""
+    seen = look(f"""
+import os, sys
+if len(sys.argv) == 1:
+    os.execv(sys.executable, [sys.executable, *sys.argv, "again"])
+import torch
+sys.path.append({str(CLIENT)!r})
+import ladder_client as ladder
+if __name__ == "__main__":
+    model = torch.nn.Linear(8, 8)
+    optimizer = torch.optim.SGD(model.parameters())
+    rows = torch.utils.data.TensorDataset(torch.randn(5, 8))
+    for start in ("fork", "spawn"):
+        for batch, in torch.utils.data.DataLoader(rows, num_workers=1, multiprocessing_context=start):
+            loss = model(batch).sum()
+            loss.backward()
+            optimizer.step()
+            ladder.step(loss)
+    print(os.getpid())
+""", LADDER_HOOK=1, LADDER_LOG=log, LADDER_LOOK_STEPS="2+3")
+    first, steps = lines(log)
+    assert seen["pid"] == first["pid"] and seen["looked_steps"] == 3 and seen["products"] == {"float32": 2}
+    assert len(steps) == 10 and not any("loss" in step for step in steps)
+
+
+def test_a_file_that_is_there_stays(run, tmp_path) -> None:
+    (tmp_path / "look.json").write_text("another process's")
+    assert run(PROGRAM, folders=(LOOK,), LADDER_LOOK=tmp_path / "look.json").returncode == 0
+    assert (tmp_path / "look.json").read_text() == "another process's"
+
+
+def test_a_look_that_fails_lets_the_program_go_on(run, tmp_path) -> None:
+    done = run("import torch.profiler\ntorch.profiler.profile = None\n" + PROGRAM + "print('end')\n", folders=(LOOK,),
+               LADDER_LOOK=tmp_path / "look.json")
+    assert (done.returncode, done.stdout) == (0, "end\n")
+    seen = json.loads((tmp_path / "look.json").read_text())
+    assert list(seen) == ["look", "error"] and seen["error"].startswith("TypeError")
+
+
+def test_what_a_gpu_runs(monkeypatch) -> None:
+    """Events as PyTorch tells them of a GPU: copies and ranges are no kernels, a graph's launch is the host's."""
+    monkeypatch.syspath_prepend(LOOK)
+    import ladder_look
+    kinds = collections.namedtuple("kinds", "name")
+
+    class Event(collections.namedtuple("Event", "name_ device start range_", defaults=(False,))):
+        name = property(lambda self: lambda: self.name_)
+
+        def device_type(self): return kinds(self.device)
+        def start_ns(self): return self.start
+        def duration_ns(self): return 1
+        def start_thread_id(self): return 1
+        def is_user_annotation(self): return self.range_
+
+    seen = ladder_look.of_events([
+        Event("gemm", "CUDA", 1), Event("gemm", "CUDA", 2), Event("adam", "CUDA", 3), Event("Memcpy HtoD (Pinned -> Device)", "CUDA", 4),
+        Event("Memset (Device)", "CUDA", 5), Event("Optimizer.step#AdamW.step", "CUDA", 1, True), Event("cudaGraphLaunch", "CPU", 1),
+        Event("cudaLaunchKernel", "CPU", 3)], 1)
+    assert (seen["kernels_per_step"], seen["kernels"]) == (3, {"adam": 1, "gemm": 2})
+    assert seen["graph_launches_per_step"] == 1 and seen["operations_per_step"] == 0
