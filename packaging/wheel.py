@@ -16,7 +16,7 @@ from pathlib import Path
 from bundle import ROOT, BundleError, cached, install, needed, newest
 from toolchain import OLDEST_PYTHON, say
 
-MODULES = []  # files that Python imports from anywhere
+MODULES = ["client/ladder_client.py"]  # files that Python imports from anywhere
 EVERYWHERE = re.compile(r"ld-linux-x86-64|lib(c|m|gcc_s)\.so")
 
 
