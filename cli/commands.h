@@ -76,7 +76,14 @@ struct GateFlags {
   bool blocked = false;    // all of base's runs, then all of head's
   bool force = false, resume = false, json = false;
   bool wait = false;  // until no other ladder measures on the device
+
+  std::vector<std::string> command;  // of any program, after "--": then base and head are commits
+  std::string prepare;               // for sh, once in each commit's worktree
+  std::string steps_from;
+  double catches = 0;  // the slowdown that 95 % of gates are to find; 0: min_effect says what matters
+  int64_t budget_s = 0, tokens = 0;
 };
+int gate_of_commits(const GateFlags& flags);
 int gate(const GateFlags& flags);
 
 struct TrainFlags : TrainingFlags {

@@ -9,10 +9,7 @@
 #include "files/files.h"
 #include "files/printable.h"
 #include "harness/machine/machine.h"
-#include "harness/machine/nvml.h"
-#include "harness/process/locks.h"
 #include "harness/process/process.h"
-#include "harness/process/unfit.h"
 #include "harness/process/utc.h"
 #include "study/archive/study_files.h"
 #include "study/looks.h"
@@ -21,11 +18,9 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -60,21 +55,6 @@ fs::path next_folder() {
   }
 }
 
-std::vector<std::unique_ptr<harness::DeviceLock>> locks(const fs::path& out, bool wait) {
-  std::set<std::string> names{"cpu"};
-  for (const harness::VisibleGpu& gpu : harness::visible_gpus().gpus) names.insert("gpu-" + gpu.bus_id);
-  std::vector<std::unique_ptr<harness::DeviceLock>> held;
-  for (const std::string& name : names) {
-    held.push_back(std::make_unique<harness::DeviceLock>(
-        name, fmt::format("ladder measure (pid {}, {})", ::getpid(), fs::absolute(out).string()),
-        [wait](const std::string& taken) {
-          if (!wait) throw harness::Unfit(taken + "; begin when it has ended, or pass --wait");
-          fmt::print(stderr, "{}; waiting for its end\n", taken);
-        }));
-  }
-  return held;
-}
-
 // All but the trials and what follows from them.
 Plan plan_of(const MeasureFlags& flags) {
   Plan plan{.id = "",
@@ -84,7 +64,8 @@ Plan plan_of(const MeasureFlags& flags) {
             .warmup_steps = flags.warmup,
             .timed_steps = flags.steps,
             .repeats = flags.repeats > 0 ? flags.repeats : usual_repeats,
-            .order_seed = flags.order_seed >= 0 ? static_cast<uint64_t>(flags.order_seed) : files::random_number() % 1000000000,
+            .order_seed =
+                flags.order_seed >= 0 ? static_cast<uint64_t>(flags.order_seed) : files::random_number() % 1000000000,
             .run_limit_s = static_cast<double>(flags.limit_s),
             .mode = flags.mode.empty() ? Mode::cumulative : mode_of(flags.mode, "--mode")};
   if (plan.mode == Mode::sweep) throw std::invalid_argument("--mode sweep: a command has no size that could be varied");
@@ -100,16 +81,9 @@ Plan plan_of(const MeasureFlags& flags) {
   return plan;
 }
 
-// Of a run, by its command's trial. The first step is warm then.
-double run_s(const Plan& plan, const Rung& rung) {
-  const Trial& trial = rung.command->trial;
-  const int64_t timed = std::max(plan.timed_steps, least_intervals * trial.every);
-  return trial.first_step_s + static_cast<double>(plan.warmup_steps + timed) * trial.step_s;
-}
-
 double repeat_s(const Plan& plan) {
   double seconds = 0;
-  for (const Rung& rung : plan.rungs) seconds += run_s(plan, rung);
+  for (const Rung& rung : plan.rungs) seconds += run_s(plan, rung.command->trial);
   return seconds;
 }
 
@@ -197,7 +171,7 @@ int measure(const MeasureFlags& flags) {
   const std::string resume =
       fmt::format("ladder measure --resume --out {} and the same commands", printable(out.string()));
   if (!flags.resume) check_may_begin(out);
-  const auto held = locks(out, flags.wait);
+  const auto held = occupy_for_commands("ladder measure", out, flags.wait);
   if (!flags.resume) {
     for (const std::string& line : harness::disturbances()) fmt::print(stderr, "note: {}\n", line);
     tell_variables(flags);
@@ -217,7 +191,7 @@ int measure(const MeasureFlags& flags) {
   }
   if (flags.look) look_at_all(plan, out);
   std::vector<double> expected_s;
-  for (const Rung& rung : plan.rungs) expected_s.push_back(run_s(plan, rung));
+  for (const Rung& rung : plan.rungs) expected_s.push_back(run_s(plan, rung.command->trial));
   const Outcome outcome = carry_out(plan, out, commands(plan, out), 0, expected_s);
   const StudyFiles study = computed_study(plan, out);
   write_document(out / "study.json", study.study);

@@ -24,16 +24,6 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// As a POSIX shell takes it for one word.
-std::string for_shell(const std::string& given) {
-  constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./-_";
-  const std::string word = files::printable(given);
-  if (!word.empty() && word.find_first_not_of(letters) == std::string::npos) return word;
-  std::string quoted = "'";
-  for (const char c : word) quoted += c == '\'' ? "'\"'\"'" : std::string(1, c);
-  return quoted + "'";
-}
-
 std::string command_line(Words words) {
   for (std::string& word : words) word = for_shell(word);
   return fmt::format("{}", fmt::join(words, " "));
@@ -180,6 +170,15 @@ std::string measured_again(const Study& study) {
 }
 
 }  // namespace
+
+std::string for_shell(const std::string& given) {
+  constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./-_";
+  const std::string word = files::printable(given);
+  if (!word.empty() && word.find_first_not_of(letters) == std::string::npos) return word;
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? "'\"'\"'" : std::string(1, c);
+  return quoted + "'";
+}
 
 std::string command_again(const Study& study) {
   if (study.rungs.front().command) return measured_again(study);

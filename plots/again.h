@@ -14,4 +14,7 @@ std::string command_again(const Study& study);
 // `ladder run` and `ladder profile` of a rung by itself. None where flags do not know the rung by a name.
 std::vector<std::string> commands_of_rung(const Study& study, const StudyRung& rung);
 
+// A text as a POSIX shell takes it for one word; what no terminal shows is spelled out.
+std::string for_shell(const std::string& given);
+
 }  // namespace plots

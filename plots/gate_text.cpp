@@ -104,7 +104,8 @@ std::string title_of(const GateResult& result) {
   const Entries& entries = result.comparison ? result.comparison->entries : Entries{};
   if (!entries.empty()) {
     const Setting& setting = entries.front().setting;
-    parts.push_back(model_on_device(setting.model.value_or("unknown"), setting.device.value_or("")));
+    parts.push_back(setting.model ? model_on_device(*setting.model, setting.device.value_or(""))
+                                  : shortened(setting.device.value_or("an unknown device"), 40));
   }
   if (!result.subject.empty()) parts.push_back(shortened(result.subject, 70));
   parts.push_back(files::valid_utf8(result.created.substr(0, 10)));

@@ -19,7 +19,7 @@ std::optional<double> Record::compile_seconds() const {
   return seconds > 0 ? std::optional(seconds) : std::nullopt;
 }
 
-bool Record::is_on_gpu() const { return is_of_gpu(recipe); }
+bool Record::is_on_gpu() const { return command ? monitor.has_value() : is_of_gpu(recipe); }
 
 model::Recipe Record::known_recipe(const std::string& where) const { return model::recipe_from_json(recipe, where); }
 

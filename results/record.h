@@ -157,8 +157,9 @@ struct CommandRun {
   bool ended_by_us = true;       // it had made its steps, and would have made more
   std::optional<double> own_ms;  // median of what the program itself says of a step
   std::optional<int64_t> tokens_per_step;
+  std::optional<std::string> commit;  // of the program, where a gate has checked it out
 
-  LADDER_FIELDS(CommandRun, text, steps, (seconds, from_0), (first_step_s, from_0), shape, by_loss, ended_by_us,
+  LADDER_FIELDS(CommandRun, text, (commit, absent), steps, (seconds, from_0), (first_step_s, from_0), shape, by_loss, ended_by_us,
                 (own_ms, absent), (tokens_per_step, {.none = None::absent, .least = 1}))
 };
 

@@ -105,6 +105,7 @@ std::string why_no_number(const Record& record) {
   if (const auto proof = std::ranges::find(record.proofs, false, &Proof::passed); proof != record.proofs.end()) {
     return fmt::format("{} is not proven: expected {}, observed {}", proof->field, proof->expected, proof->observed);
   }
+  if (record.command && !record.command->by_loss) return "";
   const auto& losses = record.timing.loss;
   const auto bad = std::ranges::find_if_not(losses, [](const auto& loss) { return loss.has_value(); });
   return bad == losses.end() ? "" : fmt::format("the loss of step {} is not finite", bad - losses.begin() + 1);

@@ -5,24 +5,26 @@
 #include "files/files.h"
 #include "files/resources.h"
 #include "harness/lines/step_reader.h"
-#include "harness/machine/machine.h"
 #include "harness/machine/gpu_monitor.h"
+#include "harness/machine/machine.h"
 #include "harness/machine/nvml.h"
 #include "harness/machine/processor_time.h"
 #include "harness/process/descendants.h"
 #include "harness/process/process.h"
+#include "harness/process/unfit.h"
 #include "harness/process/utc.h"
 #include "harness/stats/stats.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <fstream>
 #include <memory>
+#include <set>
 #include <stdexcept>
 #include <thread>
 #include <utility>
@@ -540,6 +542,28 @@ std::string look_at(const Plan& plan, size_t rung, const fs::path& folder, const
                      child.describe(plan.run_limit_s));
 }
 
+double run_s(const Plan& plan, const Trial& trial) {
+  const int64_t timed = std::max(plan.timed_steps, least_intervals * trial.every);
+  return trial.first_step_s + static_cast<double>(plan.warmup_steps + timed) * trial.step_s;
+}
+
+std::vector<std::unique_ptr<harness::DeviceLock>> occupy_for_commands(const std::string& command, const fs::path& at,
+                                                                      bool wait) {
+  std::set<std::string> names{
+      "cpu"};  // in the set's order, the same for everybody: no two programs wait for each other
+  for (const harness::VisibleGpu& gpu : harness::visible_gpus().gpus) names.insert("gpu-" + gpu.bus_id);
+  std::vector<std::unique_ptr<harness::DeviceLock>> held;
+  for (const std::string& name : names) {
+    held.push_back(std::make_unique<harness::DeviceLock>(
+        name, fmt::format("{} (pid {}, {})", command, ::getpid(), fs::absolute(at).string()),
+        [wait](const std::string& taken) {
+          if (!wait) throw harness::Unfit(taken + "; begin when it has ended, or pass --wait");
+          fmt::print(stderr, "{}; waiting for its end\n", taken);
+        }));
+  }
+  return held;
+}
+
 RunMaker commands(const Plan& plan, const fs::path& folder) {
   for (size_t i = 0; i < plan.rungs.size(); ++i) (void)command_of(plan, i);
   const Environment here = environment_of_commands();
@@ -559,6 +583,7 @@ RunMaker commands(const Plan& plan, const fs::path& folder) {
                                                                                   : FailureKind::exit;
             Record record = fault.empty() ? process.record(run, rung.applied, here)
                                           : failed_record(run.id, kind, fault, started, child.seconds);
+            if (record.command && !rung.program.empty()) record.command->commit = rung.program;
             record.started = started;
             record.duration_s = child.seconds;
             if (!begun.boot.empty()) record.since_boot = BootTime{begun.boot, begun.seconds};

@@ -5,10 +5,14 @@
 #pragma once
 
 #include "ablations/run/runner.h"
+#include "harness/process/locks.h"
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 namespace ablations {
 
@@ -24,6 +28,14 @@ std::optional<Trial> tried(const Plan& plan, size_t rung, const std::filesystem:
 // none; empty: there is. That run is not timed.
 std::string look_at(const Plan& plan, size_t rung, const std::filesystem::path& folder,
                     const std::filesystem::path& file);
+
+// What a run of the command will take, by its trial. Its first step is warm then.
+double run_s(const Plan& plan, const Trial& trial);
+
+// Takes the locks of the processor and of all GPUs that programs started here may use, as occupy() takes those of
+// recipes' devices.
+std::vector<std::unique_ptr<harness::DeviceLock>> occupy_for_commands(const std::string& command,
+                                                                      const std::filesystem::path& at, bool wait);
 
 // Makes the runs of a plan of commands. Throws std::invalid_argument for a plan without.
 RunMaker commands(const Plan& plan, const std::filesystem::path& folder);

@@ -46,6 +46,7 @@ Setting setting_of(const Environment& environment, const Workload& workload, con
 }
 
 Setting setting_of(const Record& record) {
+  if (record.command) return machine_setting(record.environment, record.is_on_gpu());
   Setting setting = setting_of(record.environment, record.workload, record.recipe);
   if (record.data && record.data->cold) setting.page_cache = "cold";
   return setting;

@@ -242,7 +242,7 @@ class Runner {
     if (!plan_.gate) return files;
     const auto add = [&](const fs::path& file) { files[file.string()] = files::sha256_of_file(file); };
     for (const Rung& rung : plan_.rungs) {
-      if (!rung.program.empty()) add(rung.program);
+      if (!rung.program.empty() && !rung.command) add(rung.program);
     }
     for (const auto& entry : fs::directory_iterator(folder_ / "records")) {
       if (entry.path().extension() == ".json") add(entry.path());

@@ -10,7 +10,7 @@
 #include "ablations/run/occupy.h"
 #include "ablations/run/study_folder.h"
 #include "cli/commands.h"
-#include "cli/draw.h"
+#include "cli/gate_run.h"
 #include "cli/gpt2/request.h"
 #include "cli/place.h"
 #include "files/files.h"
@@ -253,37 +253,6 @@ std::optional<GateResult> ended_result(const Plan& plan, const fs::path& folder)
   return result;
 }
 
-// Exists from before a verdict is written until its baselines are saved, so that an interrupted gate saves them later.
-// The baselines follow from the records. The file holds none, because anybody may have prepared the folder.
-constexpr const char* unsaved_file = "unsaved.json";
-
-struct Unsaved {
-  std::string verdict_of;  // when that was created
-
-  LADDER_FIELDS(Unsaved, verdict_of)
-};
-
-Plan first_pairs(Plan plan, int64_t pairs) {
-  std::erase_if(plan.runs, [&](const PlannedRun& run) { return run.repeat >= pairs; });
-  return plan;
-}
-
-void save(const std::vector<KeptFile>& files) {
-  for (const KeptFile& file : files) {
-    fs::create_directories(file.path.parent_path());
-    std::visit([&](const auto& document) { write_document(file.path, document); }, file.document);
-  }
-}
-
-void write_and_save(const Judgement& judgement, const fs::path& folder) {
-  const Unsaved unsaved{.verdict_of = judgement.result.created};
-  if (!judgement.files.empty()) files::write_file(folder / unsaved_file, files::ascii_text(json_of(unsaved)));
-  remove_drawn_gate(folder);
-  write_document(folder / "gate.json", judgement.result);
-  save(judgement.files);
-  fs::remove(folder / unsaved_file);
-}
-
 Unsaved read_unsaved(const fs::path& file) {
   const Json json = files::parse_json(files::read_file(file), file.string());
   try {
@@ -320,13 +289,6 @@ std::vector<std::string> earlier_failures(const fs::path& folder) {
   return lines;
 }
 
-// Prints JSON, or a table with its files and page. A page that is not drawn does not change the exit status.
-int show(const GateResult& result, const fs::path& out, bool json) {
-  (void)show_gate(result, out, json);
-  tell_github(result);
-  return result.exit_status;
-}
-
 }  // namespace
 
 int gate(const GateFlags& flags) {
@@ -360,33 +322,9 @@ int gate(const GateFlags& flags) {
   fmt::print(stderr, "head: {}\n", files::printable(head.program));
   const std::vector<std::string> failures = earlier_failures(out);
   const Programs programs{};  // each rung names its own
-  const int64_t declared = plan.repeats - plan.gate->top_up;
-  Judgement judgement;
-  GateResult& result = judgement.result;
-  for (const int64_t pairs : {declared, plan.repeats}) {
-    const Plan part = first_pairs(plan, pairs);
-    fmt::print(stderr, "{} of {} into {}\n", number_of(std::ssize(part.runs), "run"),
-               number_of(plan.warmup_steps + plan.timed_steps, "step"), files::printable(out.string()));
-    if (carry_out(part, out, children(part, out, programs), 0).interrupted) {
-      fmt::print(stderr, "completed runs are saved; resume with: {}\n", resume_command(flags, out));
-      return 130;
-    }
-    judgement = gate_verdict(part, out, pairs, pairs > declared);
-    if (result.verdict != GateOutcome::inconclusive || pairs == plan.repeats) break;
-    fmt::print(stderr, "inconclusive after {} pairs: the declared top-up of {} follows\n", pairs, plan.repeats - pairs);
-  }
-  for (const std::string& line : failures) {
-    const auto is_reason = [&](const std::string& reason) { return line.ends_with(": " + reason); };
-    if (std::ranges::none_of(result.reasons, is_reason)) result.warnings.push_back(line);
-  }
-  result.said = said_of(result);
-  write_and_save(judgement, out);
-  try {
-    files::write_file(out / "summary.md", gate_markdown(result));
-  } catch (const std::system_error& error) {  // the verdict still counts
-    fmt::print(stderr, "ladder: the summary was not written: {}\n", files::printable(error.what()));
-  }
-  return show(result, out, flags.json);
+  return run_gate(
+      plan, out, [&](const Plan& part) { return children(part, out, programs); }, failures,
+      "resume with: " + resume_command(flags, out), flags.json);
 }
 
 }  // namespace cli

@@ -135,6 +135,7 @@ Baseline with_session(Baseline baseline, const Sample& sample) {
 }
 
 bool is_same_program(const Record& record, const Record& other) {
+  if (record.command) return other.command && record.command->commit == other.command->commit;
   const bool cuda = record.is_on_gpu();
   return are_of_one_program(record.environment, other.environment) &&
          differences(study_facts(record, cuda), study_facts(other, cuda)).empty();

@@ -5,6 +5,7 @@
 #include "harness/process/unfit.h"
 #include "harness/process/utc.h"
 #include "harness/stats/verdict.h"
+#include "study/command_guard.h"
 #include "study/guard.h"
 #include "study/measured.h"
 
@@ -58,6 +59,27 @@ std::string other_work(const Workload& here, const Workload& there) {
   return here.accumulation != there.accumulation ? "accumulation" : "";
 }
 
+ComparedLoss compared_commands(const Sample& base, const Sample& head, size_t pairs) {
+  RunsByRepeat before, after;
+  for (size_t i = 0; i < pairs; ++i) {
+    before[static_cast<int64_t>(i)] = run_data(base.records[i]);
+    after[static_cast<int64_t>(i)] = run_data(head.records[i]);
+  }
+  const auto [verdict, words] = guard_command(after, before);
+  ComparedLoss loss;
+  loss.message = "losses " + words;
+  if (!verdict) return loss;
+  const auto same = [&](const auto& run) { return run.second.losses == before.at(run.first).losses; };
+  loss.compared = true;
+  loss.identical = std::ranges::all_of(after, same);
+  loss.passed = verdict->passed;
+  loss.deviation = verdict->deviation;
+  loss.max_deviation = verdict->max_deviation;
+  loss.tolerance = verdict->tolerance;
+  if (!verdict->passed) loss.message = words;
+  return loss;
+}
+
 ComparedLoss compared_loss(const Sample& base, const Sample& head, size_t pairs) {
   for (size_t i = 0; i < pairs; ++i) {
     const std::string other = other_work(base.records[i].workload, head.records[i].workload);
@@ -66,6 +88,7 @@ ComparedLoss compared_loss(const Sample& base, const Sample& head, size_t pairs)
     none.message = fmt::format("losses are not compared: another {}", other);
     return none;
   }
+  if (base.records.front().command) return compared_commands(base, head, pairs);
   const model::Recipe before_recipe = recipe_of(base.records.front()), after_recipe = recipe_of(head.records.front());
   const double tolerance = tolerance_between(after_recipe, before_recipe);
   const double offset = known_offset(after_recipe, before_recipe);

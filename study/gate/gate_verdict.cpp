@@ -33,7 +33,9 @@ struct Measurements {
 };
 
 // "bundle-main/ladder": records and verdicts hold no whole paths.
-std::string short_name(const fs::path& program) {
+std::string short_name(const Rung& rung) {
+  if (rung.command) return "commit " + rung.program.substr(0, 12);
+  const fs::path program = rung.program;
   return (program.parent_path().filename() / program.filename()).string();
 }
 
@@ -44,7 +46,7 @@ Measurements read_measurements(const Plan& plan, const fs::path& folder) {
   Measurements read;
   for (size_t i = 0; i < plan.rungs.size(); ++i) {
     const bool base = is_base(plan.rungs, i);
-    (base ? read.base : read.head).source = short_name(plan.rungs[i].program);
+    (base ? read.base : read.head).source = short_name(plan.rungs[i]);
     Sample sample{plan.rungs[i].title, {}, {}};
     for (const PlannedRun& run : plan.runs) {
       const fs::path file = record_file(folder, run.id);
@@ -64,6 +66,7 @@ Measurements read_measurements(const Plan& plan, const fs::path& folder) {
 
 // "rung master_weights of ladder gpt2, B=16 T=1024"
 std::string subject_of(const Plan& plan) {
+  if (plan.commands) return plan.rungs.back().title;
   std::vector<std::string> names;
   for (size_t i = 0; i < plan.rungs.size(); ++i) {
     std::string name = name_of(plan.rungs[i]);
@@ -189,7 +192,8 @@ void warn(const Plan& plan, const Measurements& measured, const ComparedRecipe& 
   }
   if (!entry.loss.compared) {
     warnings.push_back(fmt::format("{}: {}", label, entry.loss.message));
-  } else if (entry.loss.is_good() && !*entry.loss.identical && repeats_itself(entry.recipe, plan.workload.threads)) {
+  } else if (!plan.commands && entry.loss.is_good() && !*entry.loss.identical &&
+             repeats_itself(entry.recipe, plan.workload.threads)) {
     warnings.push_back(fmt::format("{}: the losses are no longer the same to the bit: {:.2g} nats apart at most", label,
                                    entry.loss.max_deviation->value()));
   }

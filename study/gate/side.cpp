@@ -4,6 +4,7 @@
 #include "ablations/run/study_folder.h"
 #include "ablations/techniques/techniques.h"
 #include "files/files.h"
+#include "files/sha256.h"
 #include "study/analysis.h"
 #include "study/archive/study_place.h"
 #include "study/gate/baseline_file.h"
@@ -70,7 +71,10 @@ void add_records(Side& side, const fs::path& folder) {
 
 }  // namespace
 
-std::string recipe_hash_of(const Record& record) { return recipe_hash(record.recipe, record.workload); }
+std::string recipe_hash_of(const Record& record) {
+  if (record.command) return files::sha256_hex(record.command->text).substr(0, 12);
+  return recipe_hash(record.recipe, record.workload);
+}
 
 void add_record(Side& side, const std::string& label, const Record& record, const StudyRung* rung) {
   std::string why = why_no_number(record);

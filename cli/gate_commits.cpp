@@ -1,0 +1,260 @@
+// `ladder gate ... -- COMMAND`: two commits of any program, each in a git worktree of its own. Runs are interleaved, in
+// fresh processes, as those of a gate of two ladder programs.
+#include "ablations/plan/commands.h"
+#include "ablations/plan/gate_plan.h"
+#include "ablations/plan/make_plan.h"
+#include "ablations/run/command_run.h"
+#include "ablations/run/study_folder.h"
+#include "cli/commands.h"
+#include "cli/gate_run.h"
+#include "files/files.h"
+#include "files/printable.h"
+#include "harness/machine/machine.h"
+#include "harness/process/process.h"
+#include "harness/process/unfit.h"
+#include "harness/process/utc.h"
+#include "harness/stats/verdict.h"
+#include "plots/again.h"
+#include "study/gate/baseline_file.h"
+#include "text/figures.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace cli {
+
+namespace fs = std::filesystem;
+using files::printable;
+using harness::ChildResult;
+
+namespace {
+
+constexpr double git_limit_s = 600;
+
+// What git prints, without its last line end. Throws std::invalid_argument with git's own words if it fails.
+std::string git(std::vector<std::string> words, const fs::path& log) {
+  words.insert(words.begin(), {"/usr/bin/env", "git"});
+  const ChildResult child = harness::run_child({.argv = words, .log = log, .limit_s = git_limit_s});
+  std::string said = files::read_file(log, size_t{1} << 20);
+  while (!said.empty() && said.back() == '\n') said.pop_back();
+  fs::remove(log);
+  if (child.succeeded()) return said;
+  throw std::invalid_argument(fmt::format("{}: {}", fmt::join(words.begin() + 1, words.end(), " "),
+                                          said.empty() ? child.describe(git_limit_s) : printable(said)));
+}
+
+// A commit checked out in a folder of its own, which is gone afterwards.
+class Worktree {
+ public:
+  Worktree(const fs::path& place, const std::string& commit, fs::path log) : place_(place), log_(std::move(log)) {
+    git({"worktree", "add", "--quiet", "--detach", place.string(), commit}, log_);
+  }
+  ~Worktree() {
+    try {
+      git({"worktree", "remove", "--force", place_.string()}, log_);
+    } catch (const std::exception& error) {
+      fmt::print(stderr, "note: {} stays: {}\n", place_.string(), error.what());
+    }
+  }
+  Worktree(const Worktree&) = delete;  // removes once
+  Worktree& operator=(const Worktree&) = delete;
+
+ private:
+  fs::path place_, log_;
+};
+
+struct Side {
+  const char* name;  // "base"
+  std::string commit;
+  fs::path place;      // of its worktree
+  fs::path directory;  // in it: as deep as the folder in which the gate was called
+};
+
+// Throws harness::Unfit if base cannot be prepared, std::runtime_error if head cannot.
+void prepare(const Side& side, const std::string& command, const fs::path& out) {
+  if (command.empty()) return;
+  fmt::print(stderr, "preparing {} ...\n", side.name);
+  constexpr double limit_s = 3600;
+  const fs::path log = out / "logs" / fmt::format("prepare-{}.log", side.name);
+  const ChildResult child = harness::run_child(
+      {.argv = {"/bin/sh", "-c", command}, .log = log, .limit_s = limit_s, .directory = side.directory});
+  if (child.succeeded()) return;
+  const std::string why =
+      fmt::format("--prepare failed in {}: {}: {}", side.name, child.describe(limit_s), last_line(log));
+  if (std::string(side.name) == "base") throw harness::Unfit(why);
+  throw std::runtime_error(why);
+}
+
+// One word is a command line already; several are quoted as they were given.
+std::string command_text(const std::vector<std::string>& words) {
+  if (words.size() == 1) return words.front();
+  std::vector<std::string> quoted;
+  for (const std::string& word : words) quoted.push_back(plots::for_shell(word));
+  return fmt::format("{}", fmt::join(quoted, " "));
+}
+
+std::vector<Rung> arms_of(const std::string& text, const std::vector<Side>& sides) {
+  std::vector<Rung> arms;
+  for (const Side& side : sides) {
+    Rung arm = rungs_of_commands({text}, Mode::cumulative).front();
+    arm.title = files::shortened(text, 60);
+    arm.name = fmt::format("{}-command", side.name);
+    arm.program = side.commit;
+    arm.command->text = arm.command->typed = text;
+    arm.command->directory = side.directory;
+    arms.push_back(std::move(arm));
+  }
+  arms.back().against = 0;
+  return arms;
+}
+
+// Of a run of the command here, as far as a noise floor asks.
+Record expected_record(const Plan& plan) {
+  Record record;
+  const TypedCommand& command = *plan.rungs.back().command;
+  record.environment = environment_of_commands();
+  record.command = CommandRun{.text = command.text, .steps = {}, .seconds = {}, .shape = ""};
+  if (!command.trial.gpus.empty()) record.monitor.emplace();
+  return record;
+}
+
+// Sets the least effect, half of what is to be caught, and the fewest pairs that catch it in 95 % of gates. A slowdown
+// of that size must lie above the least effect and the noise floor together. Throws harness::Unfit where no noise is
+// stored, or the time is not enough.
+void choose_pairs(Plan& plan, const GateFlags& flags) {
+  const fs::path file = noise_file(plan.gate->baselines, expected_record(plan));
+  if (!fs::exists(file)) {
+    throw harness::Unfit(
+        fmt::format("--catch needs this command's noise on this device ({}); ladder gate --calibrate "
+                    "--save -- COMMAND measures it",
+                    file.string()));
+  }
+  const auto noise = read_document<Noise>(file);
+  const TypedCommand& command = *plan.rungs.back().command;
+  const double wanted = (1 + flags.catches) / (1 + flags.catches / 2) - 1;
+  const double pair_s = 2 * run_s(plan, command.trial);
+  const int64_t most = flags.budget_s > 0 ? static_cast<int64_t>(static_cast<double>(flags.budget_s) / pair_s) : 1000;
+  double shown = INFINITY;  // the smallest floor of those pairs that there is time for
+  for (const int64_t pairs : {6, 8, 12, 16, 24, 32, 48, 64, 96, 128}) {
+    if (pairs > most) break;
+    shown = std::min(shown, harness::noise_floor(noise.differences, pairs));
+    if (shown > wanted) continue;
+    plan.gate->min_effect = flags.catches / 2;
+    plan.repeats = pairs;
+    plan.gate->top_up = 0;
+    fmt::print(stderr,
+               "--catch {:g}: {} and a least effect of {:g} % find it in 95 % of gates (noise {:.2g} %), about {}\n",
+               100 * flags.catches, number_of(pairs, "pair"), 50 * flags.catches, 100 * noise.sd,
+               clock_time(static_cast<double>(pairs) * pair_s));
+    return;
+  }
+  const std::string in_time = flags.budget_s > 0 ? " in " + clock_time(static_cast<double>(flags.budget_s)) : "";
+  throw harness::Unfit(fmt::format("{:g} % cannot be caught{} on this machine (noise {:.2g} %){}", 100 * flags.catches,
+                                   in_time, 100 * noise.sd,
+                                   shown < 1 ? fmt::format("; {:.2g} % can", 100 * 2 * shown / (1 - shown)) : ""));
+}
+
+Plan plan_of(const GateFlags& flags, const std::vector<Side>& sides) {
+  const int64_t pairs = flags.pairs > 0 ? flags.pairs : flags.calibrate ? 16 : 8;
+  Plan plan{.id = "",
+            .created = harness::utc_now(),
+            .ladder = {.name = "measure", .title = "1 command", .file = {}},
+            .workload = {},
+            .warmup_steps = flags.workload.warmup >= 0 ? flags.workload.warmup : 10,
+            .timed_steps = flags.workload.steps > 0 ? flags.workload.steps : 30,
+            .repeats = pairs,
+            .run_limit_s = static_cast<double>(flags.limit_s),
+            .rungs = arms_of(command_text(flags.command), sides)};
+  plan.gate = GateTerms{.min_effect = flags.min_effect,
+                        .top_up = flags.calibrate    ? 0
+                                  : flags.top_up < 0 ? pairs
+                                                     : flags.top_up,
+                        .baselines = fs::absolute(flags.baselines).string(),
+                        .calibrates = flags.calibrate,
+                        .saves = flags.save,
+                        .force = flags.force};
+  plan.repeats += plan.gate->top_up;
+  plan.commands = CommandTerms{.steps_from = flags.steps_from, .tokens_per_step = flags.tokens};
+  plan.id = "gate-" + study_id(plan.ladder.name, plan.created);
+  return plan;
+}
+
+void check_flags(const GateFlags& flags) {
+  if (!flags.calibrate && flags.base.empty()) {
+    throw std::invalid_argument("a command needs --base COMMIT to compare with, or --calibrate");
+  }
+  if (flags.resume) throw std::invalid_argument("--resume: a gate of commits cannot be resumed; begin a new one");
+  if (!flags.rungs.empty() || !flags.ladder.empty()) {
+    throw std::invalid_argument("--ladder and --rung are for gates of ladder programs; this one has a command");
+  }
+  if (flags.calibrate && !flags.prepare.empty()) {
+    throw std::invalid_argument("--prepare: --calibrate runs the command as it is here; prepare it before");
+  }
+}
+
+}  // namespace
+
+int gate_of_commits(const GateFlags& flags) {
+  check_flags(flags);
+  const std::string id = "gate-" + study_id("measure", harness::utc_now());
+  const fs::path out = fs::absolute(flags.out.empty() ? fs::path("gates") / id : files::named_folder(flags.out));
+  check_may_begin(out);
+  harness::catch_interrupts();
+  const auto devices = occupy_for_commands("ladder gate", out, flags.wait);
+  for (const char* part : {"logs", "runs", "worktrees"}) fs::create_directories(out / part);
+  const fs::path log = out / "logs" / "git.log";
+  std::vector<Side> sides;
+  std::vector<std::unique_ptr<Worktree>> worktrees;
+  if (flags.calibrate) {
+    const std::string here = "calibration";
+    sides = {{"base", here, "", fs::current_path()}, {"head", here, "", fs::current_path()}};
+  } else {
+    const fs::path deep = git({"rev-parse", "--show-prefix"}, log);
+    for (const auto& [name, ref] :
+         {std::pair{"base", flags.base}, {"head", flags.head.empty() ? "HEAD" : flags.head}}) {
+      const fs::path place = out / "worktrees" / name;
+      sides.push_back(
+          {name, git({"rev-parse", "--verify", "--end-of-options", ref + "^{commit}"}, log), place, place / deep});
+    }
+    if (!git({"status", "--porcelain", "--untracked-files=no"}, log).empty()) {
+      fmt::print(stderr, "note: changes that are not committed are not measured\n");
+    }
+    for (const Side& side : sides) {
+      worktrees.push_back(std::make_unique<Worktree>(side.place, side.commit, log));
+      prepare(side, flags.prepare, out);
+    }
+  }
+  Plan plan = plan_of(flags, sides);
+  for (const std::string& line : harness::disturbances()) fmt::print(stderr, "note: {}\n", line);
+  for (size_t i = 0; i < plan.rungs.size(); ++i) {
+    fmt::print(stderr, "trying {} ...\n", sides[i].name);
+    std::optional<Trial> trial;
+    try {
+      trial = tried(plan, i, out);
+    } catch (const std::invalid_argument& error) {
+      if (i == 0) throw harness::Unfit(fmt::format("base: {}", error.what()));
+      throw std::runtime_error(fmt::format("head: {}", error.what()));
+    }
+    if (!trial) return 130;
+    plan.rungs[i].command->trial = *trial;
+  }
+  if (flags.catches > 0) choose_pairs(plan, flags);
+  plan.runs = abba(plan.rungs, plan.repeats, flags.blocked);
+  write_document(out / "plan.json", plan);
+  fmt::print(stderr, "base: {}\nhead: {}\n", sides[0].commit, sides[1].commit);
+  const int status = run_gate(
+      plan, out, [&](const Plan& part) { return commands(part, out); }, {}, "begin a new gate to judge", flags.json);
+  worktrees.clear();
+  std::error_code ignored;
+  for (const char* part : {"runs", "worktrees"}) fs::remove_all(out / part, ignored);
+  return status;
+}
+
+}  // namespace cli

@@ -1,0 +1,40 @@
+// From a gate's plan to its verdict: makes the runs in one look or two, judges them, and shows and keeps what came of
+// it. What is compared, two programs or two commits, only differs in who makes the runs.
+#pragma once
+
+#include "ablations/run/runner.h"
+#include "results/gate.h"
+#include "study/gate/gate_verdict.h"
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace cli {
+
+// Returns the exit status. `maker`: of a part of the plan. failures: what an earlier attempt left, as warnings.
+// `interrupted`: what an interrupted gate says after "completed runs are saved; ".
+int run_gate(const Plan& plan, const std::filesystem::path& out, const std::function<RunMaker(const Plan&)>& maker,
+             const std::vector<std::string>& failures, const std::string& interrupted, bool json);
+
+// The plan with its first pairs only.
+Plan first_pairs(Plan plan, int64_t pairs);
+
+// Writes the files that later gates judge by.
+void save(const std::vector<study::KeptFile>& files);
+
+// Prints JSON, or a table with its files and page. A page that is not drawn does not change the exit status.
+int show(const GateResult& result, const std::filesystem::path& out, bool json);
+
+// Exists from before a verdict is written until its baselines are saved, so that an interrupted gate saves them later.
+// The baselines follow from the records. The file holds none, because anybody may have prepared the folder.
+constexpr const char* unsaved_file = "unsaved.json";
+
+struct Unsaved {
+  std::string verdict_of;  // when that was created
+
+  LADDER_FIELDS(Unsaved, verdict_of)
+};
+
+}  // namespace cli
