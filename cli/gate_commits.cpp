@@ -87,7 +87,7 @@ void prepare(const Side& side, const std::string& command, const fs::path& out) 
       {.argv = {"/bin/sh", "-c", command}, .log = log, .limit_s = limit_s, .directory = side.directory});
   if (child.succeeded()) return;
   const std::string why =
-      fmt::format("--prepare failed in {}: {}: {}", side.name, child.describe(limit_s), last_line(log));
+      fmt::format("--prepare failed in {}: {}{}", side.name, child.describe(limit_s), last_lines(log));
   if (std::string(side.name) == "base") throw harness::Unfit(why);
   throw std::runtime_error(why);
 }
@@ -208,7 +208,7 @@ int gate_of_commits(const GateFlags& flags) {
   check_may_begin(out);
   harness::catch_interrupts();
   const auto devices = occupy_for_commands("ladder gate", out, flags.wait);
-  for (const char* part : {"logs", "runs", "worktrees"}) fs::create_directories(out / part);
+  const BegunFolder begun(out, {"logs", "runs", "worktrees"});
   const fs::path log = out / "logs" / "git.log";
   std::vector<Side> sides;
   std::vector<std::unique_ptr<Worktree>> worktrees;
@@ -242,7 +242,10 @@ int gate_of_commits(const GateFlags& flags) {
       if (i == 0) throw harness::Unfit(fmt::format("base: {}", error.what()));
       throw std::runtime_error(fmt::format("head: {}", error.what()));
     }
-    if (!trial) return 130;
+    if (!trial) {
+      fmt::print(stderr, "interrupted before anything was measured\n");
+      return 130;
+    }
     plan.rungs[i].command->trial = *trial;
   }
   if (flags.catches > 0) choose_pairs(plan, flags);
@@ -251,9 +254,6 @@ int gate_of_commits(const GateFlags& flags) {
   fmt::print(stderr, "base: {}\nhead: {}\n", sides[0].commit, sides[1].commit);
   const int status = run_gate(
       plan, out, [&](const Plan& part) { return commands(part, out); }, {}, "begin a new gate to judge", flags.json);
-  worktrees.clear();
-  std::error_code ignored;
-  for (const char* part : {"runs", "worktrees"}) fs::remove_all(out / part, ignored);
   return status;
 }
 

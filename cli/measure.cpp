@@ -172,19 +172,13 @@ int measure(const MeasureFlags& flags) {
       fmt::format("ladder measure --resume --out {} and the same commands", printable(out.string()));
   if (!flags.resume) check_may_begin(out);
   const auto held = occupy_for_commands("ladder measure", out, flags.wait);
+  const BegunFolder begun(out, {"logs", "runs"});
   if (!flags.resume) {
     for (const std::string& line : harness::disturbances()) fmt::print(stderr, "note: {}\n", line);
     tell_variables(flags);
-    for (const char* part : {"logs", "runs"}) fs::create_directories(out / part);
-    try {
-      if (!try_commands(plan, out, flags)) {
-        fs::remove_all(out);
-        fmt::print(stderr, "interrupted before anything was measured\n");
-        return 130;
-      }
-    } catch (...) {
-      fs::remove_all(out / "runs");
-      throw;
+    if (!try_commands(plan, out, flags)) {
+      fmt::print(stderr, "interrupted before anything was measured\n");
+      return 130;
     }
     write_document(out / "plan.json", plan);
     tell_plan(plan, out);
@@ -199,7 +193,6 @@ int measure(const MeasureFlags& flags) {
     fmt::print(stderr, "completed runs are saved; resume with: {}\n", resume);
     return 130;
   }
-  fs::remove_all(out / "runs");
   if (flags.json) return show_study(study.study, true);
   const Drawn drawn = try_draw_report(study, out);
   const int status = show_study(study.study, false, flags.verbose);

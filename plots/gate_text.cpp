@@ -37,17 +37,22 @@ const Entries& entries_of(const GateResult& result) {
   return compares(result) ? result.comparison->entries : none;
 }
 
+// Of any program's command, which has no model.
+bool is_of_commits(const GateResult& result) {
+  return result.comparison && !result.comparison->entries.empty() && !result.comparison->entries.front().setting.model;
+}
+
 // The verdict in a few words, and what to do.
 struct Verdict {
   Severity severity;
   const char *words, *meaning, *fix;
 };
 
-Verdict said_of(GateOutcome verdict) {
+Verdict said_of(GateOutcome verdict, bool of_commits) {
   switch (verdict) {
     case GateOutcome::regression:
       return {Severity::bad, "Slower", "A whole interval lies beyond the limit, or the losses differ.",
-              "`ladder profile --diff` shows which operations take longer."};
+              of_commits ? "" : "`ladder profile --diff` shows which operations take longer."};
     case GateOutcome::improvement:
       return {Severity::good, "Faster", "A whole interval lies beyond the limit, and no rung is slower.", ""};
     case GateOutcome::same:
@@ -149,7 +154,7 @@ std::string noise_words(const Noise& noise) {
 }
 
 Said said_of(const GateResult& result) {
-  const Verdict verdict = said_of(result.verdict);
+  const Verdict verdict = said_of(result.verdict, is_of_commits(result));
   Said said{.title = title_of(result),
             .headline = verdict.words,
             .lines = {verdict_line(result)},
@@ -206,7 +211,7 @@ std::string gate_table(const GateResult& as_written, const Look& look) {
   text += remarks_text(doubts_of(result), look);
   const std::string word = name_of(result.verdict);
   text += "\n" + look.painted(style_of(word), wrapped(verdict_and_reasons(result), "  "), 0, word.size());
-  if (const char* fix = said_of(result.verdict).fix; *fix != 0) text += wrapped(fix);
+  if (const char* fix = said_of(result.verdict, is_of_commits(result)).fix; *fix != 0) text += wrapped(fix);
   if (!result.saved.empty()) {
     text += result.verdict == GateOutcome::calibrated ? "noise floor:\n" : "new baseline:\n";
     for (const std::string& file : result.saved) text += "  " + file + "\n";

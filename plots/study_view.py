@@ -264,7 +264,9 @@ def one(report, part):
     related, more = figures([name for name in charts.OF_REPORT if name != "side_by_side"], report)
     missing += ["`ladder report A B`, of two devices, versions or settings"] + more
     shown += [folded(figure) for figure in related.values()]
-    shown += [again, Fold("more", ["What else could be measured"], [Line(run) for run in missing])]
+    shown.append(again)
+    if "command" not in part["study"]["rungs"][0]:  # the rest is for GPT-2
+        shown.append(Fold("more", ["What else could be measured"], [Line(run) for run in missing]))
     return Page(part["study"]["said"], shown, "report.json")
 
 

@@ -3,6 +3,7 @@
 #include "ablations/run/run.h"
 #include "ablations/run/study_folder.h"
 #include "files/files.h"
+#include "files/printable.h"
 #include "files/resources.h"
 #include "harness/lines/step_reader.h"
 #include "harness/machine/gpu_monitor.h"
@@ -25,6 +26,7 @@
 #include <fstream>
 #include <memory>
 #include <set>
+#include <sstream>
 #include <stdexcept>
 #include <thread>
 #include <utility>
@@ -265,11 +267,9 @@ class CommandProcess {
     const std::string how = child_.end == ChildResult::End::exited && child_.code == 0
                                 ? "ended by itself"
                                 : child_.describe(plan_.run_limit_s);
-    const std::string last = last_line(log());
-    const std::string said = last.empty() ? "" : "; its last line: " + last;
-    if (lines_.empty()) return fmt::format("{} before a step was found in what it printed{}", how, said);
+    if (lines_.empty()) return fmt::format("{} before a step was found in what it printed", how);
     const auto steps = lines_.back().step - lines_.front().step;
-    return fmt::format("{} after {} step{}; {}{}", how, steps, steps == 1 ? "" : "s", seen, said);
+    return fmt::format("{} after {} step{}; {}", how, steps, steps == 1 ? "" : "s", seen);
   }
 
   [[nodiscard]] Record record(const PlannedRun& run, const std::vector<std::string>& applied,
@@ -491,7 +491,7 @@ std::optional<Trial> tried(const Plan& plan, size_t rung, const fs::path& folder
     std::string fault = process.fault();
     if (process.lines().empty() && fault.empty()) fault = "printed no step";
     if (!fault.empty()) {
-      std::string message = fmt::format("{}: {}", files::in_quotes(command.typed), fault);
+      std::string message = fmt::format("{}: {}{}", files::in_quotes(command.typed), fault, last_lines(process.log()));
       if (process.lines().empty()) {
         message += "\nWhat it printed, the most frequent lines first (N: a number):";
         for (const auto& [shape, count] : process.reader().frequent_shapes()) {
@@ -542,6 +542,31 @@ std::string look_at(const Plan& plan, size_t rung, const fs::path& folder, const
                      child.describe(plan.run_limit_s));
 }
 
+BegunFolder::BegunFolder(fs::path folder, std::vector<std::string> parts)
+    : folder_(std::move(folder)), parts_(std::move(parts)) {
+  for (const std::string& part : parts_) fs::create_directories(folder_ / part);
+}
+
+BegunFolder::~BegunFolder() {
+  std::error_code ignored;  // what cannot be removed stays
+  if (!fs::exists(folder_ / "plan.json")) {
+    fs::remove_all(folder_, ignored);
+    return;
+  }
+  for (const std::string& part : parts_) {
+    if (part != "logs") fs::remove_all(folder_ / part, ignored);
+  }
+}
+
+std::string last_lines(const fs::path& log) {
+  constexpr size_t most = 12;
+  std::vector<std::string> lines;
+  std::istringstream stream(files::read_end(log, 8192));
+  for (std::string line; std::getline(stream, line);) lines.push_back(files::shortened(files::printable(line), 160));
+  if (lines.size() > most) lines.erase(lines.begin(), lines.end() - most);
+  return lines.empty() ? "" : fmt::format("\n  {}", fmt::join(lines, "\n  "));
+}
+
 double run_s(const Plan& plan, const Trial& trial) {
   const int64_t timed = std::max(plan.timed_steps, least_intervals * trial.every);
   return trial.first_step_s + static_cast<double>(plan.warmup_steps + timed) * trial.step_s;
@@ -576,7 +601,10 @@ RunMaker commands(const Plan& plan, const fs::path& folder) {
             process.make(on_line);
             const ChildResult& child = process.child();
             if (child.end == ChildResult::End::interrupted) return std::nullopt;
-            const std::string fault = process.fault();
+            const std::string last = last_line(process.log());
+            const std::string fault = process.fault().empty() || last.empty()
+                                          ? process.fault()
+                                          : process.fault() + "; its last line: " + last;
             const FailureKind kind = child.end == ChildResult::End::signaled      ? FailureKind::signal
                                      : child.end == ChildResult::End::timed_out   ? FailureKind::timeout
                                      : child.end == ChildResult::End::not_started ? FailureKind::spawn

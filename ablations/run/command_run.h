@@ -37,6 +37,23 @@ double run_s(const Plan& plan, const Trial& trial);
 std::vector<std::unique_ptr<harness::DeviceLock>> occupy_for_commands(const std::string& command,
                                                                       const std::filesystem::path& at, bool wait);
 
+// The folder of a study of commands while its commands are tried. Without a plan in it in the end the folder is gone,
+// and with one only these parts but the logs.
+class BegunFolder {
+ public:
+  BegunFolder(std::filesystem::path folder, std::vector<std::string> parts);
+  ~BegunFolder();
+  BegunFolder(const BegunFolder&) = delete;  // removes once
+  BegunFolder& operator=(const BegunFolder&) = delete;
+
+ private:
+  std::filesystem::path folder_;
+  std::vector<std::string> parts_;
+};
+
+// The end of what a program printed, each line on one of its own; empty: it printed nothing.
+std::string last_lines(const std::filesystem::path& log);
+
 // Makes the runs of a plan of commands. Throws std::invalid_argument for a plan without.
 RunMaker commands(const Plan& plan, const std::filesystem::path& folder);
 

@@ -169,6 +169,10 @@ ComparedSide compared_side(const Side& side) {
     runs += std::ssize(sample.records);
     for (const Record& record : sample.records) {
       const Environment& environment = record.environment;
+      if (record.command) {
+        if (record.command->commit) programs.insert(record.command->commit->substr(0, 12));
+        continue;
+      }
       programs.insert(environment.git_commit.value_or("unknown") +
                       (environment.git_dirty == true ? ", with changes that are not committed" : ""));
     }

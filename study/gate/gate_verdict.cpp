@@ -34,7 +34,7 @@ struct Measurements {
 
 // "bundle-main/ladder": records and verdicts hold no whole paths.
 std::string short_name(const Rung& rung) {
-  if (rung.command) return "commit " + rung.program.substr(0, 12);
+  if (rung.command) return "commit";  // its hash follows
   const fs::path program = rung.program;
   return (program.parent_path().filename() / program.filename()).string();
 }

@@ -1,0 +1,165 @@
+"""`ladder gate ... -- COMMAND`: two commits of a program in a repository that the test makes. The program says its times itself, by a
+client's lines (client/ladder_client.py), so that a busy machine changes no verdict.
+"""
+
+import json
+import pathlib
+import re
+import subprocess
+import textwrap
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SMALL = ["--warmup", "2", "--steps", "8"]
+TRAIN = textwrap.dedent("""\
+    import json, os, random, sys, time
+    from settings import STEP_S, NOISE, LOSS
+    pace, t = STEP_S * (1 + NOISE * random.uniform(-1, 1)), time.monotonic()
+    with open(os.environ["LADDER_LOG"], "a") as log:
+        for step in range(100):
+            log.write(json.dumps({"step": step, "t": t + step * pace, "loss": LOSS / (1 + 0.01 * step)}) + "\\n")
+    time.sleep(600)
+    """)
+
+
+@pytest.fixture
+def repository(tmp_path):
+    folder = tmp_path / "program"
+    folder.mkdir()
+    git(folder, "init", "-q", "-b", "main")
+    (folder / "train.py").write_text(TRAIN)
+    commit(folder)
+    return folder
+
+
+def git(folder, *words):
+    return subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b.c", *words], cwd=folder, check=True, capture_output=True, text=True).stdout
+
+
+def commit(folder, step_s=0.1, noise=0.0, loss=4.0, more=""):
+    (folder / "settings.py").write_text(f"STEP_S, NOISE, LOSS = {step_s}, {noise}, {loss}\n{more}\n")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "-m", "Change")
+
+
+def gate(program, environment, folder, *words, out="out", small=SMALL, command=("python3", "train.py"), **variables):
+    return subprocess.run([program, "gate", "--out", out, *small, *words, "--", *command], cwd=folder, capture_output=True, text=True, timeout=600,
+                          env=environment | {"LADDER_LOCK_DIR": str(folder)} | variables)
+
+
+def verdict(folder):
+    return json.loads((folder / "out" / "gate.json").read_text())
+
+
+def test_a_slower_commit_fails(program, environment, repository, tmp_path):
+    commit(repository, step_s=0.105)
+    done = gate(program, environment, repository, "--base", "HEAD~1", "--pairs", "6", "--top-up", "0", GITHUB_ACTIONS="true",
+                GITHUB_STEP_SUMMARY=str(tmp_path / "summary.md"))
+    assert done.returncode == 1, done.stderr
+    result = verdict(repository)
+    assert result["verdict"] == "REGRESSION" and result["comparison"]["entries"][0]["ratio"] == pytest.approx(1.05)
+    assert "REGRESSION" in (tmp_path / "summary.md").read_text()
+    for side, revision in (("base", "HEAD~1"), ("head", "HEAD")):
+        assert result["comparison"][side]["programs"] == [git(repository, "rev-parse", revision).strip()[:12]]
+    assert len(git(repository, "worktree", "list").splitlines()) == 1
+    assert not {"worktrees", "runs"} & {path.name for path in (repository / "out").iterdir()}
+
+
+def test_runs_take_turns_and_the_same_passes(program, environment, repository):
+    commit(repository, more="# nothing that matters")
+    done = gate(program, environment, repository, "--base", "HEAD~1", "--pairs", "6", "--top-up", "0")
+    assert done.returncode == 0 and verdict(repository)["verdict"] == "SAME", done.stderr
+    runs = json.loads((repository / "out" / "plan.json").read_text())["runs"]
+    assert [run["rung"] for run in runs[:8]] == [0, 1, 1, 0, 0, 1, 1, 0]
+
+
+def test_other_losses_fail(program, environment, repository):
+    commit(repository, loss=4.1)
+    done = gate(program, environment, repository, "--base", "HEAD~1", "--pairs", "6", "--top-up", "0")
+    assert done.returncode == 1 and "other losses: 0.0" in done.stdout, done.stdout
+
+
+def test_what_is_not_committed_is_not_measured(program, environment, repository):
+    commit(repository, more="# nothing that matters")
+    (repository / "settings.py").write_text("STEP_S, NOISE, LOSS = 9.0, 0.0, 4.0\n")
+    done = gate(program, environment, repository, "--base", "HEAD~1", "--pairs", "6", "--top-up", "0")
+    assert done.returncode == 0 and "not committed are not measured" in done.stderr
+
+
+def test_a_slowdown_to_catch_sets_effect_and_pairs(program, environment, repository):
+    commit(repository, noise=0.01)
+    commit(repository, step_s=0.104, noise=0.01)
+    done = gate(program, environment, repository, "--base", "HEAD~1", "--catch", "3")
+    assert done.returncode == 3 and "--calibrate --save" in done.stderr, done.stderr
+    done = gate(program, environment, repository, "--calibrate", "--save", out="calibrated")
+    assert done.returncode == 0 and (repository / "calibrated" / "gate.json").exists(), done.stderr
+    done = gate(program, environment, repository, "--base", "HEAD~1", "--catch", "3", out="caught")
+    plan = json.loads((repository / "caught" / "plan.json").read_text())
+    assert done.returncode == 1 and plan["gate"]["min_effect"] == pytest.approx(0.015) and plan["gate"]["top_up"] == 0, done.stderr
+    assert "find it in 95 % of gates" in done.stderr
+    fewest = plan["repeats"]
+    done = gate(program, environment, repository, "--base", "HEAD~1", "--catch", "30", out="larger")
+    assert json.loads((repository / "larger" / "plan.json").read_text())["repeats"] == 6 <= fewest
+    done = gate(program, environment, repository, "--base", "HEAD~1", "--catch", "0.01")
+    assert done.returncode == 3 and re.search(r"0\.01 % cannot be caught on this machine \(noise \S+ %\); \S+ % can", done.stderr), done.stderr
+
+
+@pytest.mark.parametrize("side, status", [("base", 3), ("head", 1)])
+def test_a_commit_that_cannot_be_prepared(program, environment, repository, side, status):
+    commit(repository, more="# two")
+    done = gate(program, environment, repository, "--base", "HEAD~1", "--prepare", f"case $PWD in */{side}) echo no compiler; exit 4;; esac")
+    assert done.returncode == status and f"--prepare failed in {side}" in done.stderr and "no compiler" in done.stderr, done.stderr
+    assert len(git(repository, "worktree", "list").splitlines()) == 1
+
+
+@pytest.mark.parametrize("words, status, said", [
+    (["--base", "nowhere"], 2, "nowhere"),
+    (["--base=--help"], 2, "--help"),
+    ([], 2, "--base COMMIT"),
+    (["--base", "HEAD~1", "--rung", "start"], 2, "--ladder and --rung"),
+    (["--calibrate", "--prepare", "true"], 2, "--prepare"),
+])
+def test_what_cannot_be_compared(program, environment, repository, words, status, said):
+    commit(repository, more="# two")
+    done = gate(program, environment, repository, *words)
+    assert done.returncode == status and said in done.stderr, done.stderr
+
+
+def test_a_head_that_makes_no_steps_fails(program, environment, repository):
+    commit(repository, more="raise SystemExit('broken')")
+    done = gate(program, environment, repository, "--base", "HEAD~1")
+    assert done.returncode == 1 and "head:" in done.stderr and "broken" in done.stderr, done.stderr
+    done = gate(program, environment, repository, "--base", "HEAD", "--head", "HEAD~1")
+    assert done.returncode == 3 and "base:" in done.stderr, done.stderr
+
+
+def test_a_folder_without_git(program, environment, tmp_path):
+    done = gate(program, environment, tmp_path, "--base", "HEAD~1")
+    assert done.returncode == 2 and "git" in done.stderr, done.stderr
+
+
+def test_the_workflow_of_the_docs(program, environment, repository, tmp_path):
+    """The steps that docs/your-own-program.md shows, as a runner carries them out for a pull request that is 5 % slower."""
+    page = (ROOT / "docs" / "your-own-program.md").read_text()
+    lines = [line.strip().removeprefix("- ").removeprefix("run: ") for line in page.splitlines() if "run: ladder gate" in line]
+    assert lines, "the page shows a workflow"
+    (repository / "small.yaml").write_text("steps: 100\n")
+    (repository / "requirements.txt").write_text("")
+    commit(repository, more="# main")
+    git(repository, "update-ref", "refs/remotes/origin/main", "HEAD")
+    calibrated = gate(program, environment, repository, "--calibrate", "--save", out="calibrated", small=[],
+                      command=("python3", "train.py", "--config", "small.yaml"))
+    assert calibrated.returncode == 0, calibrated.stderr
+    commit(repository, step_s=0.105)
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "ladder").symlink_to(program)
+    for name in ("python", "pip"):
+        (tools / name).write_text('#!/bin/sh\n' + ('exec python3 "$@"\n' if name == "python" else "exit 0\n"))
+        (tools / name).chmod(0o755)
+    variables = environment | {"LADDER_LOCK_DIR": str(repository), "PATH": f"{tools}:{environment['PATH']}", "GITHUB_ACTIONS": "true",
+                               "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md")}
+    done = subprocess.run(["sh", "-c", lines[0].replace("python train.py", "python3 train.py")], cwd=repository, capture_output=True, text=True, timeout=600, env=variables)
+    assert done.returncode == 1 and "::error title=ladder gate::REGRESSION" in done.stderr, done.stderr
+    assert "REGRESSION" in (tmp_path / "summary.md").read_text()
