@@ -109,6 +109,10 @@ class _Log:
 
     step._torchdynamo_disable = True  # torch.compile leaves it alone
 
+    def say(self, line):
+        if self.on and self.steps > 0:
+            self.write(line)
+
     def event(self, line):
         """A CUDA event behind all that was asked for; before it the loss's copy to the host."""
         if getattr(line.get("loss"), "is_cuda", False):
@@ -182,6 +186,18 @@ def step(loss=None, tokens=None):
     """A step has ended: its loss, and the tokens (or samples) that it trained on."""
     if _log is not None:
         _log.step(loss, tokens)
+
+
+def stated(**what):
+    """What the program says of itself, shown as such: ladder.stated(attention="flash", compiled=True). After the first step()."""
+    if _log is not None:
+        _log.say({"stated": {name: str(value) for name, value in what.items()}})
+
+
+def proof(field, passed, expected, observed):
+    """What the program has checked of itself. A command with a failed one has no number. After the first step()."""
+    if _log is not None:
+        _log.say({"proof": {"field": field, "passed": bool(passed), "expected": str(expected), "observed": str(observed)}})
 
 
 def HF():  # noqa: N802  (it makes an object, as a class does)

@@ -122,7 +122,15 @@ const StudyRung* last_of(const Study& study, const auto& is_such) {
 void add_looks(const Study& study, std::vector<Remark>& remarks) {
   std::vector<std::string> unseen;
   for (const StudyRung& rung : study.rungs) {
-    if (!rung.command || &rung == &study.rungs.front()) continue;
+    if (!rung.command) continue;
+    if (!rung.command->stated.empty()) {
+      std::vector<std::string> said;
+      for (const auto& [name, value] : rung.command->stated) said.push_back(name + " " + value);
+      say(remarks, Severity::info, "stated",
+          fmt::format("Stated by {} itself, unchecked: {}.", in_quotes(rung.title), fmt::join(said, ", ")));
+    }
+    const bool is_proven = !rung.proofs.empty() && std::ranges::all_of(rung.proofs, &Proof::passed);
+    if (&rung == &study.rungs.front() || is_proven) continue;
     if (!rung.command->seen) {
       unseen.push_back(in_quotes(shortened(rung.title, 40)));
     } else if (rung.command->seen->empty()) {

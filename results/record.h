@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -157,10 +158,13 @@ struct CommandRun {
   bool ended_by_us = true;       // it had made its steps, and would have made more
   std::optional<double> own_ms;  // median of what the program itself says of a step
   std::optional<int64_t> tokens_per_step;
-  std::optional<std::string> commit;  // of the program, where a gate has checked it out
+  bool terminal = false;                      // it printed to a terminal
+  std::map<std::string, std::string> stated;  // what it says of itself by a client, unchecked
+  std::optional<std::string> commit;          // of the program, where a gate has checked it out
 
-  LADDER_FIELDS(CommandRun, text, (commit, absent), steps, (seconds, from_0), (first_step_s, from_0), shape, by_loss, ended_by_us,
-                (own_ms, absent), (tokens_per_step, {.none = None::absent, .least = 1}))
+  LADDER_FIELDS(CommandRun, text, (commit, absent), (terminal, absent),
+                (stated, {.none = None::absent, .most_items = 50}), steps, (seconds, from_0), (first_step_s, from_0),
+                shape, by_loss, ended_by_us, (own_ms, absent), (tokens_per_step, {.none = None::absent, .least = 1}))
 };
 
 // What every record says, also of a failed run.

@@ -139,10 +139,11 @@ struct StudyCommand {
   std::optional<double> own_ms;           // of a step, as the program prints it
   std::optional<int64_t> pays_from_step;  // against the first command; none: never, or at once
   std::optional<std::vector<std::string>> seen;
-  std::string losses;  // what the guard says of them, in words
+  std::map<std::string, std::string> stated;  // by the program itself, unchecked
+  std::string losses;                         // what the guard says of them, in words
 
   LADDER_FIELDS(StudyCommand, text, typed, shape, by_loss, mean_ms, first_step_s, cold_first_step_s, (own_ms, absent),
-                (pays_from_step, absent), (seen, absent), losses)
+                (pays_from_step, absent), (seen, absent), (stated, {.none = None::absent, .most_items = 50}), losses)
 };
 
 struct StudyRung {

@@ -110,6 +110,7 @@ void add_command(const Rung& planned, const RunsByRepeat& runs, StudyCommand& co
     starts.push_back(of.first_step_s);
     if (of.own_ms) own.push_back(*of.own_ms);
   }
+  command.stated = runs.begin()->second.command->stated;
   command.shape = runs.begin()->second.command->shape;
   command.by_loss = runs.begin()->second.command->by_loss;
   command.mean_ms = harness::median(means);

@@ -24,6 +24,7 @@
 #include <chrono>
 #include <cmath>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <set>
 #include <sstream>
@@ -143,6 +144,7 @@ class ClientLog {
     for (std::string line; std::getline(stream, line) && !stream.eof();) {
       at_ = stream.tellg();
       const files::Json json = files::Json::parse(line, nullptr, /*allow_exceptions=*/false);
+      if (json.is_object()) take_words(json);
       if (!json.is_object() || !json.value("t", files::Json()).is_number() ||
           !json.value("step", files::Json()).is_number()) {
         continue;
@@ -157,11 +159,30 @@ class ClientLog {
     return lines;
   }
   [[nodiscard]] std::optional<int64_t> tokens() const { return tokens_; }
+  // What the program says of itself, and what it has checked.
+  [[nodiscard]] const std::map<std::string, std::string>& stated() const { return stated_; }
+  [[nodiscard]] const std::vector<Proof>& proofs() const { return proofs_; }
 
  private:
+  void take_words(const files::Json& line) {
+    if (const auto stated = line.find("stated"); stated != line.end() && stated->is_object()) {
+      for (const auto& [name, value] : stated->items()) {
+        if (value.is_string() && stated_.size() < 50) stated_[name] = value.get<std::string>();
+      }
+    }
+    if (const auto proof = line.find("proof"); proof != line.end() && proofs_.size() < 50) {
+      try {
+        proofs_.push_back(value_from<Proof>(*proof, "proof"));
+      } catch (const std::invalid_argument&) {  // not a line of the client's
+      }
+    }
+  }
+
   fs::path file_;
   std::streampos at_ = 0;
   std::optional<int64_t> tokens_;
+  std::map<std::string, std::string> stated_;
+  std::vector<Proof> proofs_;
 };
 
 // What keeps runs apart, and what they print from being held back.
@@ -304,6 +325,9 @@ class CommandProcess {
       const bool is_finite = line.loss && std::isfinite(*line.loss);
       if (&line != &lines_.front()) timing.loss.push_back(is_finite ? line.loss : std::nullopt);
     }
+    command.terminal = command_.trial.terminal;
+    command.stated = client_.stated();
+    record.proofs = client_.proofs();
     record.command = std::move(command);
     record.memory.peak_bytes = resident_bytes_;
     record.memory.peak_source = "resident sets of its processes, twice a second";

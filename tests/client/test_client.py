@@ -3,6 +3,7 @@
 import ast
 import importlib.util
 import math
+import json
 import os
 import signal
 import sys
@@ -261,3 +262,13 @@ print(time.monotonic())
         assert math.isclose(1e3 * (after["t"] - before["t"]), after["device_ms"], abs_tol=1e-3)
     assert steps[-1]["t"] <= float(done.stdout) + 1e-3
     assert [step.get("loss") for step in steps] == [0, 0, 0, 0, 0, None]
+
+
+def test_what_a_program_says_of_itself(run, log) -> None:
+    """Only after the first step, when it is known who writes."""
+    done = run("import ladder_client as l; l.stated(early=1); l.step(2.5); l.stated(attention='flash', compiled=True);"
+               "l.proof('compile', True, 'a region', '2 regions')", LADDER_LOG=log)
+    assert done.returncode == 0, done.stderr
+    assert [json.loads(line) for line in log.read_text().splitlines()][2:] == [
+        {"stated": {"attention": "flash", "compiled": "True"}},
+        {"proof": {"field": "compile", "passed": True, "expected": "a region", "observed": "2 regions"}}]
