@@ -70,8 +70,8 @@ std::string sizes_words(const auto& work, std::optional<Swept> swept = {}) {
 }
 
 std::string title_from(const std::string& subject, const std::string& sizes, const std::string& created, bool is_cpu) {
-  return fmt::format("{} \u00b7 {} \u00b7 {}{}", subject, sizes, files::valid_utf8(created.substr(0, 10)),
-                     is_cpu ? " \u00b7 CPU figures" : "");
+  return fmt::format("{}{}{} \u00b7 {}{}", subject, sizes.empty() ? "" : " \u00b7 ", sizes,
+                     files::valid_utf8(created.substr(0, 10)), is_cpu ? " \u00b7 CPU figures" : "");
 }
 
 }  // namespace

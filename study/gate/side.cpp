@@ -25,6 +25,7 @@ namespace {
 
 // What a record without a plan is called.
 std::string record_label(const Record& record) {
+  if (record.command) return record.command->text;
   if (record.optimizations.empty()) return "start";
   const std::string& name = record.optimizations.back();
   const Optimization* last = find_optimization(name);
@@ -70,7 +71,10 @@ void add_records(Side& side, const fs::path& folder) {
 
 }  // namespace
 
-std::string recipe_hash_of(const Record& record) { return recipe_hash(record.recipe, record.workload); }
+std::string recipe_hash_of(const Record& record) {
+  if (record.command) return command_hash(record.command->text);
+  return recipe_hash(record.recipe, record.workload);
+}
 
 void add_record(Side& side, const std::string& label, const Record& record, const StudyRung* rung) {
   std::string why = why_no_number(record);
