@@ -84,7 +84,8 @@ Plan plan_of(const MeasureFlags& flags) {
             .warmup_steps = flags.warmup,
             .timed_steps = flags.steps,
             .repeats = flags.repeats > 0 ? flags.repeats : usual_repeats,
-            .order_seed = flags.order_seed >= 0 ? static_cast<uint64_t>(flags.order_seed) : files::random_number() % 1000000000,
+            .order_seed =
+                flags.order_seed >= 0 ? static_cast<uint64_t>(flags.order_seed) : files::random_number() % 1000000000,
             .run_limit_s = static_cast<double>(flags.limit_s),
             .mode = flags.mode.empty() ? Mode::cumulative : mode_of(flags.mode, "--mode")};
   if (plan.mode == Mode::sweep) throw std::invalid_argument("--mode sweep: a command has no size that could be varied");
@@ -118,6 +119,17 @@ void tell_variables(const MeasureFlags& flags) {
   fmt::print(stderr,
              "set for each run: PYTHONUNBUFFERED=1, WANDB_MODE=offline, WANDB_DIR and MLFLOW_TRACKING_URI (a folder of "
              "the run); --as-is sets none\n");
+}
+
+// Their difference is what chance makes of one command.
+void tell_equal(const Plan& plan) {
+  for (size_t i = 1; i < plan.rungs.size(); ++i) {
+    const auto is_same = [&](const Rung& rung) { return rung.command->text == plan.rungs[i].command->text; };
+    const auto first = std::ranges::find_if(plan.rungs, is_same) - plan.rungs.begin();
+    if (first == static_cast<std::ptrdiff_t>(i)) continue;
+    fmt::print(stderr, "note: commands {} and {} are the same, {}: what differs is chance\n", first + 1, i + 1,
+               shown(plan.rungs[i]));
+  }
 }
 
 void tell_plan(const Plan& plan, const fs::path& out) {
@@ -179,8 +191,10 @@ Plan resumed_plan(const MeasureFlags& flags, const fs::path& out) {
   if (!plan.commands) throw std::invalid_argument(fmt::format("{}: is no study of commands", out.string()));
   const std::vector<Rung> named = rungs_of_commands(flags.commands, plan.mode);
   const auto same = [](const Rung& one, const Rung& other) {
-    return one.command->text == other.command->text && one.title == other.title;
+    return one.command->text == other.command->text && one.title == other.title &&
+           one.command->directory == other.command->directory;
   };
+  check_has_no_links(out);
   if (!std::ranges::equal(named, plan.rungs, same)) {
     throw std::invalid_argument(
         fmt::format("{}: was begun with other commands; a folder cannot decide what is run, so name the same commands "
@@ -201,10 +215,13 @@ int measure(const MeasureFlags& flags) {
   if (!flags.resume) {
     for (const std::string& line : harness::disturbances()) fmt::print(stderr, "note: {}\n", line);
     tell_variables(flags);
+    tell_equal(plan);
     for (const char* part : {"logs", "runs"}) fs::create_directories(out / part);
     try {
       if (!try_commands(plan, out, flags)) {
-        fs::remove_all(out);
+        for (const char* part : {"logs", "runs"}) fs::remove_all(out / part);
+        std::error_code not_empty;
+        fs::remove(out, not_empty);
         fmt::print(stderr, "interrupted before anything was measured\n");
         return 130;
       }
@@ -219,13 +236,13 @@ int measure(const MeasureFlags& flags) {
   std::vector<double> expected_s;
   for (const Rung& rung : plan.rungs) expected_s.push_back(run_s(plan, rung));
   const Outcome outcome = carry_out(plan, out, commands(plan, out), 0, expected_s);
+  fs::remove_all(out / "runs");
   const StudyFiles study = computed_study(plan, out);
   write_document(out / "study.json", study.study);
   if (outcome.interrupted) {
     fmt::print(stderr, "completed runs are saved; resume with: {}\n", resume);
     return 130;
   }
-  fs::remove_all(out / "runs");
   if (flags.json) return show_study(study.study, true);
   const Drawn drawn = try_draw_report(study, out);
   const int status = show_study(study.study, false, flags.verbose);

@@ -15,6 +15,9 @@ namespace ablations {
 // A run is timed over so many intervals between lines at least.
 constexpr int64_t least_intervals = 8;
 
+// In a record: of an interval between two lines that came at once.
+constexpr double least_step_ms = 1e-6;
+
 // Tries a rung's command as its runs will be made, with cold caches. What it prints goes to FOLDER/logs/trial-NAME.log.
 // Returns none if it was interrupted. Throws std::invalid_argument, with the end of what it printed, if it does not
 // make its steps.
