@@ -94,6 +94,17 @@ void tell_variables(const MeasureFlags& flags) {
              "the run); --as-is sets none\n");
 }
 
+// Their difference is what chance makes of one command.
+void tell_equal(const Plan& plan) {
+  for (size_t i = 1; i < plan.rungs.size(); ++i) {
+    const auto is_same = [&](const Rung& rung) { return rung.command->text == plan.rungs[i].command->text; };
+    const auto first = std::ranges::find_if(plan.rungs, is_same) - plan.rungs.begin();
+    if (first == static_cast<std::ptrdiff_t>(i)) continue;
+    fmt::print(stderr, "note: commands {} and {} are the same, {}: what differs is chance\n", first + 1, i + 1,
+               shown(plan.rungs[i]));
+  }
+}
+
 void tell_plan(const Plan& plan, const fs::path& out) {
   std::set<std::string> shapes;
   for (const Rung& rung : plan.rungs) {
@@ -153,8 +164,10 @@ Plan resumed_plan(const MeasureFlags& flags, const fs::path& out) {
   if (!plan.commands) throw std::invalid_argument(fmt::format("{}: is no study of commands", out.string()));
   const std::vector<Rung> named = rungs_of_commands(flags.commands, plan.mode);
   const auto same = [](const Rung& one, const Rung& other) {
-    return one.command->text == other.command->text && one.title == other.title;
+    return one.command->text == other.command->text && one.title == other.title &&
+           one.command->directory == other.command->directory;
   };
+  check_has_no_links(out);
   if (!std::ranges::equal(named, plan.rungs, same)) {
     throw std::invalid_argument(
         fmt::format("{}: was begun with other commands; a folder cannot decide what is run, so name the same commands "
@@ -176,7 +189,9 @@ int measure(const MeasureFlags& flags) {
   if (!flags.resume) {
     for (const std::string& line : harness::disturbances()) fmt::print(stderr, "note: {}\n", line);
     tell_variables(flags);
+    tell_equal(plan);
     if (!try_commands(plan, out, flags)) {
+      fs::remove_all(out / "logs");
       fmt::print(stderr, "interrupted before anything was measured\n");
       return 130;
     }

@@ -68,7 +68,8 @@ std::string history_table(const History& as_written, const Look& look) {
     text += fmt::format(history_row, shortened(series.label, 34), points.size(), number(points.front().median),
                         number(points.back().median), one ? "-" : change(series.against_first),
                         one ? "-" : change(series.against_best));
-    text += told(series.recipe_hash + ", " + workload(series.setting));
+    const bool is_command = series.setting.model == "";
+    text += told(series.recipe_hash + (is_command ? "" : ", " + workload(series.setting)));
     if (!series.new_because.empty()) {
       text += told(fmt::format("another series than the one above: {}", fmt::join(series.new_because, "; ")));
     }

@@ -23,6 +23,10 @@ struct Common {
   int64_t first = 0, last = 0;
 };
 
+bool are_finite(const std::vector<double>& values) {
+  return std::ranges::all_of(values, [](double one) { return std::isfinite(one); });
+}
+
 Common common_losses(const RunData& run, const RunData& other) {
   Common common;
   std::vector<double> losses;
@@ -38,7 +42,7 @@ Common common_losses(const RunData& run, const RunData& other) {
     if (step <= its) ++i;
     if (its <= step) ++j;
   }
-  if (!losses.empty()) common.loss = std::abs(harness::median(losses));
+  if (are_finite(losses) && !losses.empty()) common.loss = std::abs(harness::median(losses));
   return common;
 }
 
@@ -50,7 +54,7 @@ std::optional<std::pair<double, double>> apart(const RunsByRepeat& runs) {
   for (auto one = runs.begin(); one != runs.end(); ++one) {
     for (auto other = std::next(one); other != runs.end(); ++other) {
       const Common common = common_losses(one->second, other->second);
-      if (common.off.empty()) continue;
+      if (common.off.empty() || !are_finite(common.off)) continue;
       const double off = std::abs(harness::median(common.off));
       if (!most || off > most->first) most = {off, common.loss};
     }
@@ -77,6 +81,10 @@ CommandGuard guard_command(const RunsByRepeat& runs, const RunsByRepeat& referen
   for (const auto& [repeat, run] : runs) {
     Common common = common_losses(run, partner_of(repeat, reference_runs));
     if (common.off.empty()) continue;
+    if (!are_finite(common.off)) {
+      const std::string words = "a loss of one of the two is not finite";
+      return {RungGuard{.steps = std::ssize(common.off), .message = words, .repeat = repeat}, words};
+    }
     const double deviation = harness::median(common.off);
     if (worst && !(std::abs(deviation) > std::abs(*worst->deviation))) continue;
     const auto furthest = std::ranges::max_element(common.off, {}, [](double off) { return std::abs(off); });

@@ -37,7 +37,7 @@ void judge_alone(const RunsByRepeat& runs, StudyRung& rung) {
     const auto bad = std::ranges::find_if_not(run.losses, [](double loss) { return std::isfinite(loss); });
     if (bad == run.losses.end()) continue;
     rung.status = RungStatus::voided;
-    rung.reason = fmt::format("the loss of step {} is not finite", bad - run.losses.begin() + 1);
+    rung.reason = fmt::format("the loss of step {} is not finite", step_of(run.command, bad - run.losses.begin()));
   }
 }
 
@@ -63,7 +63,7 @@ void judge_by_reference(const Plan& plan, size_t index, size_t reference, const 
     rung.guard = of_command.verdict;
     if (!rung.guard) return;
     rung.guard->guarded_by = reference;
-    if (!rung.guard->passed) {
+    if (!rung.guard->passed && rung.is_measured()) {
       rung.status = RungStatus::voided;
       rung.reason = rung.guard->message;
     }

@@ -59,6 +59,14 @@ std::string optimizers_text(const Json& optimizers, const Json& ran) {
   return fmt::format("{}{}", fmt::join(parts, ", "), ran.is_string() ? " " + text_of(ran) : "");
 }
 
+std::set<std::string> names_in(const Json& one, const Json& other) {
+  std::set<std::string> names;
+  for (const Json& object : {one, other}) {
+    for (const auto& [name, ignored] : object.items()) names.insert(name);
+  }
+  return names;
+}
+
 // Numbers that repeat only by chance, such as memory, are not compared; counts may differ by a hundredth.
 bool differ(const Json& before, const Json& after) {
   if (before.is_number() && after.is_number()) {
@@ -66,11 +74,7 @@ bool differ(const Json& before, const Json& after) {
     return std::abs(a - b) > 0.01 * std::max(std::abs(a), std::abs(b));
   }
   if (before.is_object() && after.is_object()) {
-    std::set<std::string> names;
-    for (const Json& counts : {before, after}) {
-      for (const auto& [name, ignored] : counts.items()) names.insert(name);
-    }
-    for (const std::string& name : names) {
+    for (const std::string& name : names_in(before, after)) {
       if (differ(before.value(name, Json(0)), after.value(name, Json(0)))) return true;
     }
     return false;
@@ -109,8 +113,8 @@ std::optional<std::vector<std::string>> seen_to_differ(const fs::path& before_fi
   compare("product_flops_per_step", "FLOP of products in a step", text_of);
   const Json was = of(*before, "settings"), is = of(*after, "settings");
   if (was.is_object() && is.is_object()) {
-    for (const auto& [name, value] : is.items()) {
-      const Json old = was.value(name, Json());
+    for (const std::string& name : names_in(was, is)) {
+      const Json old = was.value(name, Json()), value = is.value(name, Json());
       if (old != value) lines.push_back(fmt::format("{} {} -> {}", text_of(name), text_of(old), text_of(value)));
     }
   }

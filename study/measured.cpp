@@ -98,6 +98,10 @@ RunData run_data(const Record& record) {
   return run;
 }
 
+int64_t step_of(const std::optional<CommandRun>& command, int64_t loss) {
+  return command ? command->steps.at(static_cast<size_t>(loss + 1)) : loss + 1;
+}
+
 std::string why_no_number(const Record& record) {
   if (!record.is_ok()) {
     return record.failure->message.empty() ? name_of(record.failure->kind) : record.failure->message;
@@ -108,7 +112,8 @@ std::string why_no_number(const Record& record) {
   if (record.command && !record.command->by_loss) return "";
   const auto& losses = record.timing.loss;
   const auto bad = std::ranges::find_if_not(losses, [](const auto& loss) { return loss.has_value(); });
-  return bad == losses.end() ? "" : fmt::format("the loss of step {} is not finite", bad - losses.begin() + 1);
+  if (bad == losses.end() || (record.command && !record.command->by_loss)) return "";
+  return fmt::format("the loss of step {} is not finite", step_of(record.command, bad - losses.begin()));
 }
 
 Measured read_records(const Plan& plan, const fs::path& folder) {

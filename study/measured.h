@@ -42,6 +42,9 @@ struct RunData {
 // Throws std::invalid_argument for a record with status "ok" that contradicts itself.
 RunData run_data(const Record& record);
 
+// The step of the loss with that index: from 1 on, or as a command counts.
+int64_t step_of(const std::optional<CommandRun>& command, int64_t loss);
+
 // Why a record's number does not count: a failed run, an unproven optimization, or a loss that is not finite. Empty if
 // it counts.
 std::string why_no_number(const Record& record);

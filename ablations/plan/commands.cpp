@@ -10,10 +10,41 @@
 #include <regex>
 #include <set>
 #include <stdexcept>
+#include <string_view>
 
 namespace ablations {
 
 namespace {
+
+// Whether it begins with "NAME=".
+bool assigns(std::string_view text) {
+  const size_t end = std::min(text.find('='), text.size());
+  const auto is_of_name = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  };
+  return end > 0 && end < text.size() && !(text[0] >= '0' && text[0] <= '9') &&
+         std::ranges::all_of(text.substr(0, end), is_of_name);
+}
+
+// Where sh's word that begins there ends. A word with "$(" or "`" goes to the end.
+size_t end_of_word(std::string_view text, size_t at) {
+  char quote = 0;
+  for (; at < text.size(); ++at) {
+    const char c = text[at];
+    if (c == '`' || (c == '$' && text.substr(at).starts_with("$("))) {
+      if (quote != '\'') return text.size();
+    } else if (c == '\\' && quote != '\'') {
+      ++at;
+    } else if (quote != 0) {
+      quote = c == quote ? 0 : quote;
+    } else if (c == '\'' || c == '"') {
+      quote = c;
+    } else if (c == ' ' || c == '\t' || c == '\n') {
+      break;
+    }
+  }
+  return std::min(at, text.size());
+}
 
 struct Typed {
   std::string title, text;  // text: of a piece, without its "+"
@@ -26,12 +57,16 @@ std::string trimmed(const std::string& text) {
 }
 
 Typed typed_from(const std::string& typed) {
-  static const std::regex titled(R"(([^\s'"$=:/+-][^'"$=:/]{0,59}): +([^]+))");
+  static const std::regex titled(R"(([^\s'"$=:/+-][^\n'"$=:/]{0,59}): +)");  // of a text's beginning: std::regex recurs
+  if (files::valid_utf8(typed) != typed) {
+    throw std::invalid_argument(fmt::format("command {}: is not UTF-8, which the study's files need",
+                                            files::in_quotes(files::printable(typed))));
+  }
   Typed command;
   std::string text = trimmed(typed);
-  if (std::smatch match; std::regex_match(text, match, titled)) {
+  if (std::smatch match; std::regex_search(text, match, titled, std::regex_constants::match_continuous)) {
     command.title = trimmed(match[1]);
-    text = trimmed(match[2]);
+    text = trimmed(match.suffix());
   }
   command.adds = text.starts_with('+');
   if (command.adds) text = trimmed(text.substr(1));
@@ -128,13 +163,13 @@ std::vector<Rung> subsets_of(const Typed& base, const std::vector<Typed>& pieces
 }  // namespace
 
 std::string added_to(const std::string& command, const std::string& piece) {
-  static const std::regex plain(R"(((?:[A-Za-z_][A-Za-z0-9_]*=[^\s'"$`\\]*\s+)+)(?![A-Za-z_][A-Za-z0-9_]*=)([^]+))");
-  static const std::regex assigns(R"([A-Za-z_][A-Za-z0-9_]*=[^]*)");
-  if (std::smatch match; std::regex_match(piece, match, plain)) {  // "A=1 --flag"
-    return fmt::format("export {}; {} {}", trimmed(match[1]), command, match[2].str());
+  size_t flags = 0;  // where they begin
+  while (assigns(std::string_view(piece).substr(flags))) {
+    flags = std::min(piece.find_first_not_of(" \t\n", end_of_word(piece, flags)), piece.size());
   }
-  if (std::regex_match(piece, assigns)) return fmt::format("export {}; {}", piece, command);
-  return command + " " + piece;
+  if (flags == 0) return command + " " + piece;
+  const std::string exported = fmt::format("export {}; {}", trimmed(piece.substr(0, flags)), command);
+  return flags == piece.size() ? exported : exported + " " + piece.substr(flags);
 }
 
 std::vector<Rung> rungs_of_commands(const std::vector<std::string>& typed, Mode mode) {

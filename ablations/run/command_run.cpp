@@ -146,19 +146,22 @@ class ClientLog {
       const files::Json json = files::Json::parse(line, nullptr, /*allow_exceptions=*/false);
       if (json.is_object()) take_words(json);
       if (!json.is_object() || !json.value("t", files::Json()).is_number() ||
-          !json.value("step", files::Json()).is_number()) {
+          !is_count(json.value("step", files::Json()))) {
         continue;
       }
       const files::Json loss = json.value("loss", files::Json()), tokens = json.value("tokens", files::Json());
-      StepLine step{.seconds = json["t"].get<double>() - begun_s, .step = json["step"].get<int64_t>()};
+      const double seconds = json["t"].get<double>() - begun_s;
+      if (seconds < 0) continue;  // of another clock
+      StepLine step{.seconds = seconds, .step = json["step"].get<int64_t>()};
       if (loss.is_number()) step.loss = loss.get<double>();
       if (loss.is_string()) step.loss = NAN;  // JSON has no NaN
-      if (tokens.is_number()) tokens_ = tokens.get<int64_t>();
+      if (is_count(tokens)) tokens_ = tokens.get<int64_t>();
       lines.push_back(step);
     }
     return lines;
   }
   [[nodiscard]] std::optional<int64_t> tokens() const { return tokens_; }
+  [[nodiscard]] bool has_begun() const { return fs::exists(file_); }
   // What the program says of itself, and what it has checked.
   [[nodiscard]] const std::map<std::string, std::string>& stated() const { return stated_; }
   [[nodiscard]] const std::vector<Proof>& proofs() const { return proofs_; }
@@ -176,6 +179,9 @@ class ClientLog {
       } catch (const std::invalid_argument&) {  // not a line of the client's
       }
     }
+  }
+  static bool is_count(const files::Json& json) {
+    return json.is_number_unsigned() && json.get<uint64_t>() < uint64_t{1} << 53;
   }
 
   fs::path file_;
@@ -197,9 +203,15 @@ std::string python_path_with_look() {
                      path != nullptr && *path != '\0' ? ":" + std::string(path) : "");
 }
 
-// With the run's own folder in place of {run}.
+// With the run's own folder in place of {run}. It may stand between quotes or not, so its path must need none.
 std::string text_for(const TypedCommand& command, const fs::path& own) {
   std::string text = command.text;
+  if (text.find("{run}") != std::string::npos &&
+      own.string().find_first_of(" \t\n'\"\\$`&|;<>()*?[]{}#!~^") != std::string::npos) {
+    throw std::invalid_argument(fmt::format(
+        "{{run}} would become {}, which sh does not take as it is: choose an --out without blanks and marks",
+        files::in_quotes(own.string())));
+  }
   for (size_t at = 0; (at = text.find("{run}", at)) != std::string::npos; at += own.string().size()) {
     text.replace(at, 5, own.string());
   }
@@ -256,14 +268,19 @@ class CommandProcess {
   [[nodiscard]] bool by_loss() const {
     return std::ranges::all_of(lines_, [](const StepLine& line) { return line.loss.has_value(); });
   }
+  [[nodiscard]] bool holds_back() const { return !by_client_ && reader_.bursts(); }
   [[nodiscard]] std::string shape() const { return by_client_ ? "lines of ladder_client" : reader_.shape(); }
 
-  // Milliseconds of a step, for each interval between lines.
+  // Milliseconds of a step, for each line but the first. Lines of one read share the time since the read before.
   [[nodiscard]] std::vector<double> step_ms() const {
     std::vector<double> ms;
-    for (size_t i = 1; i < lines_.size(); ++i) {
-      ms.push_back(1000 * (lines_[i].seconds - lines_[i - 1].seconds) /
-                   static_cast<double>(lines_[i].step - lines_[i - 1].step));
+    for (size_t i = 1; i < lines_.size();) {
+      const size_t before = i - 1;
+      size_t last = i;
+      while (last + 1 < lines_.size() && lines_[last + 1].seconds == lines_[i].seconds) ++last;
+      const double each = 1000 * (lines_[last].seconds - lines_[before].seconds) /
+                          static_cast<double>(lines_[last].step - lines_[before].step);
+      for (; i <= last; ++i) ms.push_back(std::max(each, least_step_ms));
     }
     return ms;
   }
@@ -275,14 +292,7 @@ class CommandProcess {
 
   // Why it has no number; empty: it has one.
   [[nodiscard]] std::string fault() const {
-    if (has_enough_) {
-      const std::vector<double> ms = timed_ms();
-      const auto none = std::ranges::count_if(ms, [](double one) { return one < 1e-6; });
-      if (2 * none > std::ssize(ms)) {
-        return "its lines come several at once, because it holds back what it prints: print with flush, or --terminal";
-      }
-      return "";
-    }
+    if (has_enough_) return "";
     const std::string seen = fmt::format("{} of warm-up and {} timed are needed: --warmup, --steps", plan_.warmup_steps,
                                          std::max(plan_.timed_steps, least_intervals));
     const std::string how = child_.end == ChildResult::End::exited && child_.code == 0
@@ -304,8 +314,6 @@ class CommandProcess {
     const std::optional<int64_t> tokens = tokens_per_step();
     RunTiming& timing = record.timing;
     timing.step_ms = step_ms();
-    std::ranges::replace_if(
-        timing.step_ms, [](double ms) { return ms < 1e-6; }, 1e-6);
     timing.warmup_steps = static_cast<int64_t>(first_timed_);
     timing.window_ms = 1000 * (lines_.back().seconds - lines_[first_timed_].seconds);
     timing.processor_lost = lost();
@@ -322,7 +330,7 @@ class CommandProcess {
     for (const StepLine& line : lines_) {
       command.steps.push_back(line.step);
       command.seconds.push_back(line.seconds);
-      const bool is_finite = line.loss && std::isfinite(*line.loss);
+      const bool is_finite = line.loss && std::abs(*line.loss) <= 1e100;  // which a record can hold
       if (&line != &lines_.front()) timing.loss.push_back(is_finite ? line.loss : std::nullopt);
     }
     command.terminal = command_.trial.terminal;
@@ -353,22 +361,26 @@ class CommandProcess {
     return variables;
   }
 
-  // Returns whether more is needed. A client's lines take the place of printed ones.
+  // Returns whether more is needed. A client's lines take the place of printed ones, from its first word on.
   bool take(const std::vector<StepLine>& lines, bool by_client) {
-    if (by_client && !by_client_ && !lines.empty()) {
+    if (has_enough_) return false;
+    if (!by_client_ && client_.has_begun()) {
       by_client_ = true;
       begin_again();
     }
-    if (by_client_ != by_client || has_enough_) return !has_enough_;
-    for (const StepLine& line : lines) {
+    if (by_client_ != by_client) return true;
+    for (size_t i = 0; i < lines.size(); ++i) {
+      const StepLine& line = lines[i];
       if (line.restarts) begin_again();
       if (!lines_.empty() && line.step <= lines_.back().step) continue;
       lines_.push_back(line);
       const int64_t made = line.step - lines_.front().step;
       on_line_(fmt::format("{} {}", std::min(made, wanted()), wanted()));
-      if (!window_has_begun_ && made >= plan_.warmup_steps) begin_window();
-      if (window_has_begun_ && line.step - lines_[first_timed_].step >= plan_.timed_steps &&
-          std::ssize(lines_) - 1 - static_cast<int64_t>(first_timed_) >= least_intervals) {
+      // The window begins and ends with the last line of a read: those before it have its time.
+      if (i + 1 < lines.size() && lines[i + 1].seconds == line.seconds) continue;
+      if (!window_has_begun_) {
+        if (made >= plan_.warmup_steps) begin_window();
+      } else if (++timed_reads_ >= least_intervals && line.step - lines_[first_timed_].step >= plan_.timed_steps) {
         end_window();
         return false;
       }
@@ -381,6 +393,7 @@ class CommandProcess {
     if (window_has_begun_) gpus_.end();
     lines_.clear();
     first_timed_ = 0;
+    timed_reads_ = 0;
     window_has_begun_ = false;
   }
 
@@ -393,9 +406,20 @@ class CommandProcess {
     return take(client_.read(begun_s_), true);
   }
 
+  // With what its processes have started since somebody looked.
+  void renew_tree() {
+    for (size_t i = 0, known = tree_.size(); i < known; ++i) {
+      for (const pid_t pid : harness::process_tree(tree_[i])) {
+        if (std::ranges::find(tree_, pid) == tree_.end()) tree_.push_back(pid);
+      }
+    }
+  }
+
   void begin_window() {
     window_has_begun_ = true;
     first_timed_ = lines_.size() - 1;
+    renew_tree();
+    gpus_.look(tree_);
     window_begun_s_ = monotonic_s();
     before_ = harness::processor_time(tree_);
     gpus_.begin(tree_);
@@ -404,14 +428,15 @@ class CommandProcess {
     gpus_.end();
     has_enough_ = true;
     window_s_ = monotonic_s() - window_begun_s_;
-    if (!tree_.empty()) tree_ = harness::process_tree(tree_.front());
+    renew_tree();
     after_ = harness::processor_time(tree_);
     resident_bytes_ = std::max(resident_bytes_, resident_bytes_of(tree_));
   }
 
   // Its threads are taken to be as many as were busy.
   [[nodiscard]] std::optional<double> lost() const {
-    if (!before_ || !after_ || window_s_ <= 0) return std::nullopt;
+    const double timed_s = lines_.back().seconds - lines_[first_timed_].seconds;
+    if (!before_ || !after_ || window_s_ < timed_s / 2) return std::nullopt;  // lines of a client come late, at once
     const int cores = harness::this_cpu().logical_cores;
     const int threads =
         std::clamp(static_cast<int>(std::lround((after_->ran_s - before_->ran_s) / window_s_)), 1, cores);
@@ -450,6 +475,7 @@ class CommandProcess {
   std::vector<StepLine> lines_;
   std::vector<pid_t> tree_;
   size_t first_timed_ = 0;
+  int64_t timed_reads_ = 0;  // since the window began
   bool by_client_ = false, window_has_begun_ = false, has_enough_ = false;
   int64_t resident_bytes_ = 0;
   std::optional<harness::ProcessorTime> before_, after_;
@@ -471,7 +497,7 @@ std::vector<std::string> written_since(const fs::path& directory, fs::file_time_
       }
       error.clear();
     } else if (entry->is_regular_file(error) && fs::last_write_time(entry->path(), error) >= since && !error) {
-      written.push_back(entry->path().lexically_relative(directory).string());
+      written.push_back(files::valid_utf8(entry->path().lexically_relative(directory).string()));
       if (written.size() == 20) break;
     }
     error.clear();
@@ -511,19 +537,18 @@ std::optional<Trial> tried(const Plan& plan, size_t rung, const fs::path& folder
     process.make([](std::string_view) {});
     if (process.child().end == ChildResult::End::interrupted) return std::nullopt;
     // A program that holds back what it prints may also end before its lines come.
-    if (!terminal && process.reader().bursts()) continue;
+    if (!terminal && process.holds_back()) continue;
     std::string fault = process.fault();
     if (process.lines().empty() && fault.empty()) fault = "printed no step";
     if (!fault.empty()) {
       std::string message = fmt::format("{}: {}{}", files::in_quotes(command.typed), fault, last_lines(process.log()));
       if (process.lines().empty()) {
-        message += "\nWhat it printed, the most frequent lines first (N: a number):";
-        for (const auto& [shape, count] : process.reader().frequent_shapes()) {
-          message += fmt::format("\n  {:>6}  {}", count, shape);
-        }
-        message += "\n--steps-from 'regex with (?P<step>\\d+) and (?P<loss>\\S+)' says where its steps are";
+        const auto shapes = process.reader().frequent_shapes();
+        if (!shapes.empty()) fmt::print(stderr, "what it printed, the most frequent lines first (N: a number):\n");
+        for (const auto& [shape, count] : shapes) fmt::print(stderr, "  {:>6}  {}\n", count, shape);
+        message += "; --steps-from 'regex with (?P<step>\\d+) and (?P<loss>\\S+)' says where its steps are";
       }
-      throw std::invalid_argument(message);
+      throw std::invalid_argument(fmt::format("{}; all that it printed: {}", message, process.log().string()));
     }
     const std::vector<StepLine>& lines = process.lines();
     const std::vector<double> timed = process.timed_ms();
@@ -551,10 +576,12 @@ std::string look_at(const Plan& plan, size_t rung, const fs::path& folder, const
   fs::remove(file, ignored);
   std::vector<std::string> variables{"LADDER_LOOK=" + fs::absolute(file).string(), python_path_with_look()};
   if (!plan.commands->as_is) add_variables(variables, own);
+  // A look is over after seven steps, which it makes slower. Nobody waits for a program that cannot be looked at.
+  const double limit_s = std::min(plan.run_limit_s, 20 + 10 * command.trial.first_step_s + 100 * command.trial.step_s);
   const ChildResult child =
       harness::run_child({.argv = {"/bin/sh", "-c", text_for(command, own)},
                           .log = log,
-                          .limit_s = plan.run_limit_s,
+                          .limit_s = limit_s,
                           .environment = std::move(variables),
                           .directory = command.directory,
                           .terminal = command.trial.terminal,
@@ -562,8 +589,7 @@ std::string look_at(const Plan& plan, size_t rung, const fs::path& folder, const
   fs::remove_all(own, ignored);
   if (child.end == ChildResult::End::interrupted) return "interrupted";
   if (fs::exists(file)) return "";
-  return fmt::format("only a program with PyTorch's optimizers can be looked at; this one {}",
-                     child.describe(plan.run_limit_s));
+  return fmt::format("only a program with PyTorch's optimizers can be looked at; this one {}", child.describe(limit_s));
 }
 
 BegunFolder::BegunFolder(fs::path folder, std::vector<std::string> parts)
@@ -573,13 +599,10 @@ BegunFolder::BegunFolder(fs::path folder, std::vector<std::string> parts)
 
 BegunFolder::~BegunFolder() {
   std::error_code ignored;  // what cannot be removed stays
-  if (!fs::exists(folder_ / "plan.json")) {
-    fs::remove_all(folder_, ignored);
-    return;
-  }
   for (const std::string& part : parts_) {
     if (part != "logs") fs::remove_all(folder_ / part, ignored);
   }
+  fs::remove(folder_, ignored);  // if nothing is left in it
 }
 
 std::string last_lines(const fs::path& log) {

@@ -19,6 +19,9 @@ namespace ablations {
 // A run is timed over so many intervals between lines at least.
 constexpr int64_t least_intervals = 8;
 
+// In a record: of an interval between two lines that came at once.
+constexpr double least_step_ms = 1e-6;
+
 // Tries a rung's command as its runs will be made, with cold caches. What it prints goes to FOLDER/logs/trial-NAME.log.
 // Returns none if it was interrupted. Throws std::invalid_argument, with the end of what it printed, if it does not
 // make its steps.
@@ -37,8 +40,7 @@ double run_s(const Plan& plan, const Trial& trial);
 std::vector<std::unique_ptr<harness::DeviceLock>> occupy_for_commands(const std::string& command,
                                                                       const std::filesystem::path& at, bool wait);
 
-// The folder of a study of commands while its commands are tried. Without a plan in it in the end the folder is gone,
-// and with one only these parts but the logs.
+// The folder of a study of commands. In the end these parts of it are gone, but for the logs, and so is an empty one.
 class BegunFolder {
  public:
   BegunFolder(std::filesystem::path folder, std::vector<std::string> parts);

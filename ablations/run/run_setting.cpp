@@ -115,4 +115,6 @@ std::string recipe_hash(const Json& recipe, const Workload& workload) {
   return files::sha256_hex(Json{{"recipe", edits}, {"size", size}}.dump()).substr(0, 12);
 }
 
+std::string command_hash(const std::string& text) { return files::sha256_hex("command " + text).substr(0, 12); }
+
 }  // namespace ablations

@@ -31,5 +31,7 @@ Facts study_facts(const Record& record, bool cuda);
 // and size. Key order and missing defaults of `recipe` do not matter. Throws std::invalid_argument for a recipe that
 // this program does not know.
 std::string recipe_hash(const files::Json& recipe, const Workload& workload);
+// The same of a command, by its text.
+std::string command_hash(const std::string& text);
 
 }  // namespace ablations

@@ -173,8 +173,8 @@ fs::path trace_file(const fs::path& folder, const Rung& rung) {
 
 std::string last_line(const fs::path& log) {
   std::string text = files::read_end(log, 4096);
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
-  return files::shortened(files::printable(text.substr(text.find_last_of('\n') + 1)), 300);
+  text.erase(text.find_last_not_of(" \r\n") + 1);
+  return files::shortened(files::printable(text.substr(text.find_last_of("\r\n") + 1)), 300);
 }
 
 fs::path child_file(const fs::path& folder, const std::string& run_id) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <map>
 #include <sstream>
 #include <vector>
 
@@ -43,16 +44,26 @@ struct PciInfo {
   char bus_id[32];
 };
 
-// Whether CUDA_VISIBLE_DEVICES, a list of numbers or of beginnings of uuids, names the GPU. CUDA stops at the first
-// that it does not know.
-bool is_visible(unsigned index, const std::string& uuid) {
+// Those that CUDA_VISIBLE_DEVICES names, a list of numbers or of beginnings of uuids. CUDA stops at the first that it
+// does not know.
+std::vector<VisibleGpu> named_of(const std::map<unsigned, VisibleGpu>& gpus) {
+  std::vector<VisibleGpu> named;
   const char* const listed = std::getenv("CUDA_VISIBLE_DEVICES");
-  if (listed == nullptr) return true;
+  if (listed == nullptr) {
+    for (const auto& [index, gpu] : gpus) named.push_back(gpu);
+    return named;
+  }
   std::istringstream items(listed);
   for (std::string item; std::getline(items, item, ',');) {
-    if (item == std::to_string(index) || (item.size() > 4 && uuid.starts_with(item))) return true;
+    item.erase(0, item.find_first_not_of(' '));
+    item.erase(item.find_last_not_of(' ') + 1);
+    const auto found = std::ranges::find_if(gpus, [&](const auto& gpu) {
+      return item == std::to_string(gpu.first) || (item.size() > 4 && gpu.second.uuid.starts_with(item));
+    });
+    if (found == gpus.end()) break;
+    named.push_back(found->second);
   }
-  return false;
+  return named;
 }
 
 }  // namespace
@@ -204,6 +215,7 @@ VisibleGpus visible_gpus(const std::string& library) {
            static_cast<unsigned>(text.size()))) {
     found.driver = text.data();
   }
+  std::map<unsigned, VisibleGpu> gpus;
   unsigned count = 0;
   call(static_cast<int (*)(unsigned*)>(nullptr), "nvmlDeviceGetCount_v2", &count);
   for (unsigned i = 0; i < count; ++i) {
@@ -219,8 +231,9 @@ VisibleGpus visible_gpus(const std::string& library) {
     if (call(static_cast<int (*)(Device, Memory*)>(nullptr), "nvmlDeviceGetMemoryInfo", device, &memory)) {
       gpu.memory_bytes = static_cast<int64_t>(memory.total);
     }
-    if (is_visible(i, gpu.uuid)) found.gpus.push_back(gpu);
+    gpus.emplace(i, gpu);
   }
+  found.gpus = named_of(gpus);
   call(static_cast<int (*)()>(nullptr), "nvmlShutdown");
   return found;
 }

@@ -209,7 +209,7 @@ void add_points(const Study& study, const std::string& file, std::vector<History
                        .ms_per_step = ms,
                        .disturbed = rung.flags.has_value()};
     try {
-      point.recipe_hash = recipe_hash(rung.recipe, workload);
+      point.recipe_hash = rung.command ? command_hash(rung.command->text) : recipe_hash(rung.recipe, workload);
     } catch (const std::invalid_argument& error) {
       notes.push_back(fmt::format("{}: rung \"{}\" is left out: {}", file, rung.title, error.what()));
       continue;

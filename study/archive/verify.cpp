@@ -1,5 +1,6 @@
 #include "study/archive/verify.h"
 
+#include "ablations/run/command_run.h"
 #include "ablations/run/reproduce.h"
 #include "ablations/run/run.h"
 #include "ablations/run/run_setting.h"
@@ -97,10 +98,40 @@ size_t values_in(const Json& json) {
   return values;
 }
 
+// What a command's record derives from the times of its lines.
+std::vector<Finding> check_command(const Record& record, const std::string& name) {
+  const RunTiming& timing = record.timing;
+  const std::vector<double>& seconds = record.command->seconds;
+  const std::vector<int64_t>& steps = record.command->steps;
+  const size_t intervals = timing.step_ms.size();
+  if (timing.warmup_steps >= std::ssize(timing.step_ms) || seconds.size() != intervals + 1 ||
+      steps.size() != intervals + 1) {
+    return {{name, "/timing",
+             fmt::format("{} intervals of warm-up, {} times, {} lines", timing.warmup_steps, intervals, steps.size()),
+             "a time for each interval between two lines, and timed steps"}};
+  }
+  const auto first_timed = static_cast<size_t>(timing.warmup_steps);
+  RunTiming expected{.window_ms = 1000 * (seconds.back() - seconds[first_timed])};
+  for (size_t i = 0; i < intervals; ++i) {
+    const double ms = 1000 * (seconds[i + 1] - seconds[i]) / static_cast<double>(steps[i + 1] - steps[i]);
+    expected.step_ms.push_back(std::max(ms, least_step_ms));
+  }
+  Differences found(name);
+  found.compare(Json(timing.step_ms), Json(expected.step_ms), "/timing/step_ms");
+  found.compare(Json(timing.window_ms), Json(expected.window_ms), "/timing/window_ms");
+  found.compare(Json(record.command->first_step_s), Json(seconds.front()), "/command/first_step_s");
+  found.compare(
+      json_of(record.summary),
+      json_of(summary_of(std::span(timing.step_ms).subspan(first_timed), record.command->tokens_per_step.value_or(0))),
+      "/summary");
+  return found.findings;
+}
+
 // What a record derives from its own steps and observations.
 std::vector<Finding> check_record(const Record& record, const std::string& name, bool is_this_program) {
   const RunTiming& timing = record.timing;
   const std::vector<double>& step_ms = timing.step_ms;
+  if (record.command) return check_command(record, name);
   if (timing.warmup_steps >= std::ssize(step_ms) || timing.page_faults.size() != step_ms.size()) {
     return {{name, "/timing",
              fmt::format("{} steps of warm-up, {} times, {} page faults", timing.warmup_steps, step_ms.size(),
@@ -188,7 +219,7 @@ Recomputed recompute(const fs::path& folder, const Study& stored) {
         result.findings.push_back({name, "", fault, "the planned run"});
       }
     }
-    if (!is_this_program && !record.is_of_peer()) ++other_programs;
+    if (!is_this_program && !record.is_of_peer() && !record.command) ++other_programs;
   }
   if (other_programs > 0) {
     result.unchecked.push_back(

@@ -201,8 +201,10 @@ Matched match(const Side& base, const Side& head) {
   };
   match_where([&](const Sample& a, const Sample& b) { return same_work(a, b) && a.label == b.label; });
   match_where(same_work);
-  match_where(
-      [](const Sample& a, const Sample& b) { return recipe_of(a.records.front()) == recipe_of(b.records.front()); });
+  match_where([](const Sample& a, const Sample& b) {
+    const Record &one = a.records.front(), &other = b.records.front();
+    return !one.command && !other.command && recipe_of(one) == recipe_of(other);
+  });
   return result;
 }
 
@@ -227,9 +229,10 @@ std::vector<std::string> differing_circumstances(const std::vector<Match>& match
 Comparison compare_sides(const Side& base, const Side& head, const CompareOptions& options) {
   const Matched matched = match(base, head);
   if (matched.matches.empty()) {
+    const char* const what = base.samples.front().records.front().command ? "command" : "recipe";
     throw std::invalid_argument(
-        fmt::format("{} and {} have no recipe in common; only single records are compared across recipes", base.source,
-                    head.source));
+        fmt::format("{} and {} have no {} in common; only single records are compared across {}s", base.source,
+                    head.source, what, what));
   }
   const std::vector<std::string> differing = differing_circumstances(matched.matches);
   if (!differing.empty() && !options.force) {

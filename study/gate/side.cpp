@@ -4,7 +4,6 @@
 #include "ablations/run/study_folder.h"
 #include "ablations/techniques/techniques.h"
 #include "files/files.h"
-#include "files/sha256.h"
 #include "study/analysis.h"
 #include "study/archive/study_place.h"
 #include "study/gate/baseline_file.h"
@@ -26,6 +25,7 @@ namespace {
 
 // What a record without a plan is called.
 std::string record_label(const Record& record) {
+  if (record.command) return record.command->text;
   if (record.optimizations.empty()) return "start";
   const std::string& name = record.optimizations.back();
   const Optimization* last = find_optimization(name);
@@ -72,7 +72,7 @@ void add_records(Side& side, const fs::path& folder) {
 }  // namespace
 
 std::string recipe_hash_of(const Record& record) {
-  if (record.command) return files::sha256_hex(record.command->text).substr(0, 12);
+  if (record.command) return command_hash(record.command->text);
   return recipe_hash(record.recipe, record.workload);
 }
 

@@ -32,7 +32,7 @@ void add_record(Side& side, const std::string& label, const Record& record, cons
 // at. Throws std::invalid_argument for a gate's folder, where no number is left, or where a record cannot be read.
 Side read_side(const std::filesystem::path& path);
 
-// recipe_hash of a record's recipe at its size (ablations/run/run_setting.h).
+// recipe_hash of a record's recipe at its size (ablations/run/run_setting.h); of a command command_hash.
 std::string recipe_hash_of(const Record& record);
 
 }  // namespace study

@@ -1,9 +1,12 @@
 // A small libnvidia-ml.so with NVML's own names and types, which says what a test scripts: by fake_script, or for a
 // whole program by FAKE_NVML_SCRIPT. With FAKE_OLD_DRIVER it lacks what a driver of 2021 lacked.
+#include <signal.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <map>
 #include <mutex>
 #include <sstream>
@@ -22,7 +25,7 @@ struct Answers {
 std::mutex mutex;
 std::map<std::string, Answers> script;
 std::map<std::string, int> calls;
-int device_of_ours;
+int device_of_ours, another_device;
 
 template <class T>
 int answer(const std::string& name, T* result) {
@@ -43,12 +46,24 @@ struct Process {
   unsigned gpu_instance, compute_instance;
 };
 
-// "processes 2 77 78": their number, then their ids; the id 0 stands for the asking process.
+// "processes 2 77 78": their number, then their ids; the id 0 stands for the asking process. "processes @FILE": of the
+// ids in the file those that live.
+std::vector<std::string> listed_in(const std::string& file) {
+  std::vector<std::string> values{"0"};
+  std::ifstream stream(file);
+  for (std::string pid; stream >> pid;) {
+    if (::kill(std::stoi(pid), 0) == 0) values.push_back(pid);
+  }
+  values.front() = std::to_string(values.size() - 1);
+  return values;
+}
+
 int list_processes(unsigned* count, Process* processes) {
   const std::lock_guard lock(mutex);
   ++calls["processes"];
-  const std::vector<std::string>& values = script["processes"].values;
+  std::vector<std::string> values = script["processes"].values;
   if (values.empty()) return 3;
+  if (values.front().front() == '@') values = listed_in(values.front().substr(1));
   const auto n = static_cast<unsigned>(std::stoul(values.front()));
   if (n > *count) return 7;  // NVML_ERROR_INSUFFICIENT_SIZE
   for (unsigned i = 0; i < n; ++i) {
@@ -104,13 +119,51 @@ const char* nvmlErrorString(int status) {
 }
 
 int nvmlDeviceGetHandleByPciBusId_v2(const char* bus_id, Device* device) {
-  if (std::strcmp(bus_id, "0000:19:00.0") != 0) return 6;  // NVML_ERROR_NOT_FOUND
-  *device = &device_of_ours;
+  const bool is_ours = std::strcmp(bus_id, "0000:19:00.0") == 0;
+  if (!is_ours && std::strcmp(bus_id, "0000:3b:00.0") != 0) return 6;  // NVML_ERROR_NOT_FOUND
+  *device = is_ours ? &device_of_ours : &another_device;
+  return 0;
+}
+
+int nvmlDeviceGetCount_v2(unsigned* count) { return answer("devices", count); }
+
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, Device* device) {
+  *device = index == 0 ? &device_of_ours : &another_device;
+  return index > 1 ? 2 : 0;
+}
+
+struct PciInfo {
+  char legacy[16];
+  unsigned domain, bus, device, ids, subsystem;
+  char bus_id[32];
+};
+
+int nvmlDeviceGetPciInfo_v3(Device device, PciInfo* place) {
+  *place = {"", 0, device == &device_of_ours ? 0x19U : 0x3bU, 0, 0, 0, ""};
+  return 0;
+}
+
+int nvmlDeviceGetName(Device device, char* name, unsigned size) {
+  std::snprintf(name, size, "NVIDIA Fake %d", device == &device_of_ours ? 0 : 1);
+  return 0;
+}
+
+int nvmlDeviceGetUUID(Device device, char* uuid, unsigned size) {
+  std::snprintf(uuid, size, "GPU-%dfake-0000", device == &device_of_ours ? 0 : 1);
+  return 0;
+}
+
+int nvmlDeviceGetMemoryInfo(Device, unsigned long long* total_free_used) { return answer("memory", total_free_used); }
+
+int nvmlSystemGetDriverVersion(char* version, unsigned size) {
+  const std::lock_guard lock(mutex);
+  if (script["driver"].values.empty()) return 3;
+  std::snprintf(version, size, "%s", script["driver"].values.front().c_str());
   return 0;
 }
 
 int nvmlDeviceGetClockInfo(Device device, unsigned type, unsigned* mhz) {
-  if (device != &device_of_ours) return 2;
+  if (device != &device_of_ours && device != &another_device) return 2;
   return answer(type == 1 ? "sm_clock" : type == 2 ? "memory_clock" : "other_clock", mhz);
 }
 

@@ -38,6 +38,32 @@ TEST(ProcessorTime, TheFlagSaysHowMuch) {
 
 TEST(ProcessorTime, IsNotKnownOfAProcessThatIsNotThere) { EXPECT_FALSE(harness::processor_time(0)); }
 
+void spin_for(std::chrono::milliseconds time);
+
+TEST(ProcessorTime, OfSeveralProcessesIsTheirSum) {
+  const auto own = harness::processor_time(::getpid());
+  if (!own) GTEST_SKIP() << "this kernel does not count how long threads wait";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    spin_for(std::chrono::milliseconds(300));
+    ::pause();
+  }
+  double ran_s = 0;
+  while (ran_s < 0.2) {
+    const auto of_child = harness::processor_time(child);
+    if (of_child) ran_s = of_child->ran_s;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  const std::vector<pid_t> both{::getpid(), child, 999999999};
+  const auto sum = harness::processor_time(both);
+  ASSERT_TRUE(sum);
+  EXPECT_GE(sum->ran_s, own->ran_s + 0.2);
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  EXPECT_FALSE(harness::processor_time(std::vector<pid_t>{child, 999999999}));
+  EXPECT_FALSE(harness::processor_time(std::vector<pid_t>{}));
+}
+
 void spin_for(std::chrono::milliseconds time) {
   const auto end = std::chrono::steady_clock::now() + time;
   while (std::chrono::steady_clock::now() < end) {

@@ -2,16 +2,20 @@
 #include "harness/process/process.h"
 
 #include "files/files.h"
+#include "harness/process/descendants.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <stdexcept>
 #include <thread>
 
@@ -203,6 +207,149 @@ TEST_F(Process, PassesArgumentsAsTheyAre) {
       harness::run_child({.argv = {"/bin/echo", "a b", "$HOME", "';rm'"}, .log = folder_ / "log"});
   EXPECT_TRUE(result.succeeded());
   EXPECT_EQ(log(), "a b $HOME ';rm'\n");
+}
+
+// A program of others: its output is read, and it is ended when that is enough.
+class Output : public Process {
+ protected:
+  ChildResult make(const std::string& script, harness::ChildOptions options) {
+    options.argv = {"/bin/sh", "-c", script};
+    options.log = folder_ / "log";
+    options.limit_s = std::min(options.limit_s, 20.0);
+    return harness::run_child(options);
+  }
+  // Enough as soon as it has printed that.
+  std::function<bool(int, std::string_view)> until(const std::string& word) {
+    return [this, word](int stream, std::string_view bytes) {
+      printed_[stream] += bytes;
+      return printed_[0].find(word) == std::string::npos;
+    };
+  }
+  // The number that the script has written into that file.
+  pid_t pid_in(const char* name) const {
+    pid_t pid = 0;
+    std::ifstream(folder_ / name) >> pid;
+    return pid;
+  }
+  std::array<std::string, 2> printed_;
+};
+
+TEST_F(Output, TellsTheStreamsApart) {
+  const ChildResult result = make("echo out; echo err >&2; printf 'no end'", {.on_output = until("never")});
+  EXPECT_TRUE(result.succeeded());
+  EXPECT_EQ(printed_[0], "out\nno end");
+  EXPECT_EQ(printed_[1], "err\n");
+  std::string sorted = log();
+  EXPECT_EQ(sorted.size(), printed_[0].size() + printed_[1].size());
+}
+
+TEST_F(Output, OfATerminalIsOneStream) {
+  const std::string asks = "test -t 1 && test -t 2 && ! test -t 0 && stty size <&1; echo err >&2";
+  EXPECT_TRUE(make(asks, {.terminal = true, .on_output = until("never")}).succeeded());
+  EXPECT_EQ(printed_[0], "50 250\r\nerr\r\n");
+  EXPECT_EQ(printed_[1], "");
+}
+
+TEST_F(Output, OfATerminalComesThoughTheProgramDoesNotFlush) {
+  const std::string holds_back = "import time\nprint(\"now\")\ntime.sleep(300)";
+  for (const bool terminal : {true, false}) {
+    printed_ = {};
+    const ChildResult result =
+        make("unset PYTHONUNBUFFERED; exec python3 -c '" + holds_back + "'",
+             {.limit_s = terminal ? 20.0 : 3.0, .terminal = terminal, .on_output = until("now"), .grace_s = 5});
+    EXPECT_EQ(result.end, terminal ? ChildResult::End::enough : ChildResult::End::timed_out);
+    if (terminal) EXPECT_LT(result.seconds, 15);
+    if (!terminal) EXPECT_EQ(printed_[0], "");
+  }
+}
+
+TEST_F(Output, WorksInTheFolderThatIsNamed) {
+  fs::create_directories(folder_ / "a b");
+  EXPECT_TRUE(make("pwd", {.directory = folder_ / "a b", .on_output = until("never")}).succeeded());
+  EXPECT_EQ(printed_[0], (folder_ / "a b").string() + "\n");
+  const ChildResult none = make("pwd", {.directory = folder_ / "none"});
+  EXPECT_EQ(none.end, ChildResult::End::not_started);
+  EXPECT_EQ(none.code, ENOENT);
+}
+
+TEST_F(Output, EndsPolitelyWhatHasPrintedEnough) {
+  const ChildResult result = make(
+      "trap 'echo bye > " + (folder_ / "bye").string() + "; exit 3' TERM; echo enough; while true; do sleep 0.05; done",
+      {.on_output = until("enough")});
+  EXPECT_EQ(result.end, ChildResult::End::enough);
+  EXPECT_TRUE(fs::exists(folder_ / "bye"));
+  EXPECT_LT(result.seconds, 9);
+}
+
+TEST_F(Output, KillsWhatIgnoresThatWithEveryProcessInEverySession) {
+  const std::string here = folder_.string();
+  const ChildResult result = make("trap '' TERM; setsid sh -c 'trap \"\" TERM; echo $$ > " + here +
+                                      "/left; while true; do sleep 0.05; done' & "
+                                      "(sh -c 'echo $$ > " +
+                                      here +
+                                      "/polite; exec sleep 300') & "
+                                      "until [ -s " +
+                                      here + "/left ] && [ -s " + here +
+                                      "/polite ]; do sleep 0.01; done; "
+                                      "echo $$ > " +
+                                      here + "/own; echo enough; while true; do sleep 0.05; done",
+                                  {.on_output = until("enough"), .grace_s = 1});
+  EXPECT_EQ(result.end, ChildResult::End::enough);
+  EXPECT_GE(result.seconds, 1);
+  for (const char* name : {"left", "polite", "own"}) {
+    ASSERT_GT(pid_in(name), 0) << name;
+    EXPECT_TRUE(ends(pid_in(name))) << name;
+  }
+}
+
+TEST_F(Output, GivesWhatItLeftTheSameGrace) {
+  const std::string here = folder_.string();
+  const ChildResult result =
+      make("setsid sh -c 'trap \"sleep 1; echo saved > " + here + "/saved; exit 0\" TERM; echo $$ > " + here +
+               "/left; while true; do sleep 0.05; done' & until [ -s " + here +
+               "/left ]; do sleep 0.01; done; echo enough; "
+               "exec sleep 300",
+           {.on_output = until("enough")});
+  EXPECT_EQ(result.end, ChildResult::End::enough);
+  EXPECT_TRUE(fs::exists(folder_ / "saved"));
+  EXPECT_TRUE(ends(pid_in("left")));
+}
+
+TEST_F(Output, LooksAtAllItsProcesses) {
+  const std::string here = folder_.string();
+  std::vector<pid_t> last;
+  const ChildResult result = make("setsid sh -c 'echo $$ > " + here + "/left; exec sleep 300' & sh -c 'echo $$ > " +
+                                      here + "/child; sleep 300 & echo $! > " + here + "/grandchild; wait' & wait",
+                                  {.on_look = [&](const std::vector<pid_t>& tree) {
+                                    last = tree;
+                                    return tree.size() < 4 || pid_in("left") == 0 || pid_in("grandchild") == 0;
+                                  }});
+  EXPECT_EQ(result.end, ChildResult::End::enough);
+  for (const char* name : {"left", "child", "grandchild"}) {
+    EXPECT_NE(std::ranges::find(last, pid_in(name)), last.end()) << name;
+  }
+  EXPECT_EQ(std::ranges::count(last, last.front()), 1);
+}
+
+TEST(ProcessTree, IsAProcessWithAllThatItStarted) {
+  EXPECT_EQ(harness::process_tree(999999999), std::vector<pid_t>{999999999});
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::fork() >= 0) ::pause();  // the child, and its own
+    ::_exit(0);
+  }
+  std::vector<pid_t> tree;
+  for (int i = 0; i < 1000 && tree.size() < 2; ++i) {
+    std::this_thread::sleep_for(10ms);
+    tree = harness::process_tree(child);
+  }
+  ASSERT_EQ(tree.size(), 2U);
+  EXPECT_EQ(tree.front(), child);
+  const std::vector<pid_t> ours = harness::process_tree(::getpid());
+  EXPECT_EQ(ours.front(), ::getpid());
+  for (const pid_t pid : tree) EXPECT_NE(std::ranges::find(ours, pid), ours.end());
+  for (const pid_t pid : {tree[1], child}) ::kill(pid, SIGKILL);
+  ::waitpid(child, nullptr, 0);
 }
 
 }  // namespace process_test

@@ -1,0 +1,694 @@
+"""`ladder measure`: programs of all kinds, well behaved and not, measured from outside. Times are not looked at: other tests run beside.
+
+Each program is small. A busy machine disturbs runs, and then nothing is claimed; what is asked for is in records and in study.json.
+"""
+
+import json
+import os
+import pathlib
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from conftest import (HANGS_AFTER_S, PYTHON, assert_complete, is_alive, is_first_of_two, read_json, records, run_ids, validator, wait_for,
+                      write_json)
+
+SHORT = ("--warmup", "1", "--steps", "8", "--repeats", "1")
+# Without an end. Options: what is added to the loss, seconds of a step, tokens of a step.
+LOOP = """
+import os, sys, time
+flags = dict(zip(sys.argv[1::2], sys.argv[2::2]))
+for step in range(1000000):
+    time.sleep(float(flags.get("--sleep", 0.004)))
+    rate = f" dt 4 ms, {float(flags['--tokens']) / 4 * 1000} tok/s" if "--tokens" in flags else ""
+    print(f"step {step} loss {3 / (1 + step / 10) + float(flags.get('--off', 0)):.5f}{rate}", flush=True)
+"""
+LOOP_C = """
+#include <stdio.h>
+#include <unistd.h>
+int main(void) {
+  for (int step = 0;; ++step) {
+    usleep(3000);
+    printf("iter %d: loss %.4f\\n", step, 5.0 / (step + 1));
+  }
+}
+"""
+
+
+@pytest.fixture
+def here(tmp_path):
+    """The folder that programs are begun in, with loop.py."""
+    folder = tmp_path / "here"
+    folder.mkdir()
+    (folder / "loop.py").write_text(LOOP)
+    return folder
+
+
+LOOP_PY = f"{shlex.quote(sys.executable)} loop.py"
+
+
+@pytest.fixture
+def measure(ladder, here, tmp_path):
+    """measure("python t.py", "+ --flag", "--look", repeats=2): the finished process. The study is in tmp_path / "study"."""
+
+    def run(*arguments, out=tmp_path / "study", short=SHORT, **options) -> subprocess.CompletedProcess:
+        return ladder("measure", *short, "--out", out, *arguments, cwd=here, **options)
+
+    return run
+
+
+@pytest.fixture
+def study(tmp_path):
+    """study(): what was found; the documents follow their schemas."""
+
+    def read(folder=tmp_path / "study") -> dict:
+        for kind, files in {"plan": [folder / "plan.json"], "record": (folder / "records").glob("*.json"), "study": [folder / "study.json"]}.items():
+            for file in files:
+                assert not [error.message for error in validator(kind).iter_errors(read_json(file))], file
+        return read_json(folder / "study.json")
+
+    return read
+
+
+def program(text: str) -> str:
+    """A command that runs that Python."""
+    return f"{shlex.quote(sys.executable)} -c {shlex.quote(text)}"
+
+
+def prints(lines: str, before: str = "") -> str:
+    """A Python program with a loop over `step` that prints without an end."""
+    return program(f"import os, signal, sys, time\n{before}\nfor step in range(1000000):\n    time.sleep(0.004)\n    {lines}")
+
+
+STEP = 'print(f"step {step} loss {3 / (step + 1)}", flush=True)'
+
+
+def message(done: subprocess.CompletedProcess) -> str:
+    """The one line that says why."""
+    assert done.returncode == 2, (done.returncode, done.stdout, done.stderr)
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("ladder: ") and done.stderr.count("ladder: ") == 1, done.stderr
+    return last
+
+
+def one_record(folder: pathlib.Path) -> dict:
+    (record,) = records(folder).values()
+    assert record["status"] == "ok", record
+    return record
+
+
+def processes_with(word: str) -> list[int]:
+    """Living processes whose environment or command line has the word."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        try:
+            told = (entry / "cmdline").read_bytes() + (entry / "environ").read_bytes() if entry.name.isdigit() else b""
+        except OSError:
+            continue
+        if word.encode() in told and is_alive(int(entry.name)):
+            found.append(int(entry.name))
+    return found
+
+
+# Commands that make no steps: what is said of them.
+@pytest.mark.parametrize("command, says", [
+    ("for i in 1 2 3; do echo hello $i of 7; done; echo bye", ["ended by itself before a step was found", "its last line: bye"]),
+    ("echo 'Error: no data'; exit 0", ["ended by itself before a step was found", "its last line: Error: no data"]),
+    ("echo lost >&2; exit 3", ["ended with exit status 3 before a step was found", "its last line: lost"]),
+    ("kill -SEGV $$", ["killed by signal 11 (Segmentation fault) before a step was found"]),
+    ("no-such-program --x", ["ended with exit status 127", "no-such-program: not found"]),
+    ("test -t 1 || { echo 'this needs a terminal'; exit 1; }", ["ended with exit status 1", "its last line: this needs a terminal"]),
+    ("read line || echo 'nothing to read'", ["ended by itself", "its last line: nothing to read"]),
+    (f"(setsid sh -c 'exec {LOOP_PY}' > /dev/null &) ; echo in the background", ["ended by itself", "its last line: in the background"]),
+    ("printf 'caf\\351 \\377\\n\\033[31mred\\033]0;title\\007\\n'; exit 4", ["ended with exit status 4", "red"]),
+    ("printf 'a bar\\rthe end of it\\r'", ["its last line: the end of it"]),
+])
+def test_a_program_without_steps_is_told_in_one_line(measure, tmp_path, command, says) -> None:
+    done = measure(command)
+    for words in ["\"--steps-from 'regex with (?P<step>\\d+) and (?P<loss>\\S+)' says where its steps are".strip('"'), *says]:
+        assert words in message(done), done.stderr
+    assert "\x1b" not in done.stderr and "\udcff" not in done.stderr
+    log = re.search(r"all that it printed: (\S+)$", message(done))[1]
+    assert pathlib.Path(log).is_file()
+    assert not (tmp_path / "study" / "runs").exists() and not processes_with(str(tmp_path / "study"))
+
+
+def test_the_most_frequent_lines_are_shown(measure) -> None:
+    done = measure("for i in 1 2 3; do echo hello $i of 7; done; echo bye")
+    shown = done.stderr.split("what it printed, the most frequent lines first (N: a number):\n")[1].splitlines()
+    assert shown[:2] == ["       3  hello N of N", "       1  bye"]
+
+
+@pytest.mark.parametrize("flags, command, says", [
+    ((), 'for i in 0 1 2 3; do echo "step $i loss 1.$i"; sleep 0.01; done', ["ended by itself after 3 steps; 1 of warm-up and 8 timed are needed"]),
+    ((), 'for i in 0 1; do echo "step $i loss 1.$i"; sleep 0.01; done; exit 9', ["ended with exit status 9 after 1 step;"]),
+    (("--limit-s", "2"), "echo begun; sleep 1000", ["ran past its limit of 2 s and was killed before a step was found", "its last line: begun"]),
+])
+def test_too_few_steps_are_told_in_one_line(measure, tmp_path, flags, command, says) -> None:
+    done = measure(*flags, command)
+    for words in says:
+        assert words in message(done), done.stderr
+    assert not processes_with(str(tmp_path / "study"))
+
+
+@pytest.mark.parametrize("commands, says", [
+    ([""], 'command "": there is nothing to run in it'),
+    (["true", "+ "], "there is nothing to run in it"),
+    (["+ --x"], 'the first command must not begin with "+"'),
+    (["true", b"echo \xff"], "is not UTF-8"),
+    (["--mode", "factorial", "a", "b"], 'needs one command and then only pieces with "+"'),
+    (["--mode", "sweep", "a"], "--mode"),
+    (["--steps-from", "(", "a"], "is no regular expression"),
+    (["--steps-from", "loss", "a"], "has neither a group"),
+    (["--resume", "a"], "no plan.json"),
+])
+def test_what_cannot_be_measured_is_told_before_anything_runs(ladder, program, environment, tmp_path, commands, says) -> None:
+    done = subprocess.run([program, "measure", "--out", tmp_path / "study", *commands], cwd=tmp_path, env=environment, capture_output=True,
+                          text=True, check=False, timeout=HANGS_AFTER_S)
+    assert done.returncode == 2 and says in done.stderr, done.stderr
+    assert "trying" not in done.stderr or "--steps-from" in commands
+
+
+def test_a_program_that_never_ends_is_ended_and_that_is_no_failure(measure, study, tmp_path) -> None:
+    done = measure(LOOP_PY, "--repeats", "2", short=SHORT[:4])
+    assert done.returncode == 0, done.stderr
+    assert_complete(tmp_path / "study")
+    found = study()
+    assert [rung["status"] for rung in found["rungs"]] == ["measured"] and found["plan"]["runs_ok"] == 2
+    for record in records(tmp_path / "study").values():
+        told = record["command"]
+        assert told["ended_by_us"] and told["by_loss"] and told["shape"] == "step N loss N" and told["steps"] == list(range(10))
+        assert len(told["seconds"]) == 10 and told["seconds"] == sorted(told["seconds"]) and told["first_step_s"] == told["seconds"][0]
+        timing = record["timing"]
+        assert len(timing["step_ms"]) == 9 and timing["warmup_steps"] == 1 and timing["loss"][0] == pytest.approx(3 / 1.1, abs=1e-4)
+        assert record["memory"]["peak_bytes"] > 1 << 20 and record["duration_s"] > 0
+    assert not processes_with(str(tmp_path / "study"))
+
+
+def test_a_program_that_ends_just_in_time(measure, study, tmp_path) -> None:
+    done = measure(prints(f"{STEP}\n    if step == 9: break"))
+    assert done.returncode == 0, done.stderr
+    assert one_record(tmp_path / "study")["command"]["steps"][-1] == 9 and study()["finished"]
+
+
+def test_a_program_that_fails_later_is_a_failed_run(measure, study, tmp_path) -> None:
+    """The trial was well; so one of the two runs of the second command is missing."""
+    fails = f"if [ -e tried ]; then echo 'out of luck' >&2; exit 5; fi; echo > tried; {LOOP_PY}"
+    done = measure(LOOP_PY, fails)
+    assert done.returncode == 1, done.stderr
+    assert "FAILED: ended with exit status 5 before a step was found in what it printed; its last line: out of luck" in done.stderr
+    failed = study()["rungs"][1]
+    assert failed["status"] == "failed" and "out of luck" in failed["reason"]
+    again = measure(LOOP_PY, fails, "--resume", short=())
+    assert again.returncode == 1 and "1 of 2 runs are there already; 1 to go" in again.stderr, again.stderr
+
+
+def test_a_loss_that_is_no_number_is_void(measure, study, tmp_path) -> None:
+    bad = prints('print(f"step {10 * step} loss {3 / (step + 1) if step < 5 else float(\'nan\')}", flush=True)')
+    done = measure("--warmup", "10", "--steps", "80", "--repeats", "1", LOOP_PY, bad, short=())
+    assert done.returncode == 1, done.stderr
+    rung = study()["rungs"][1]
+    assert rung["status"] == "void" and rung["reason"] == "the loss of step 50 is not finite", rung
+    assert "void: the loss of step 50 is not finite" in " ".join(done.stdout.split())
+
+
+def test_a_hundred_megabytes_of_output(measure, tmp_path) -> None:
+    """A gigabyte takes ten times as long and shows no more."""
+    noise = program("import sys\nfor _ in range(1600): sys.stdout.write('x' * 63 + '\\n' + '1234567890 ' * 5900 + '\\n')")
+    done = measure(f"{noise}; {LOOP_PY}")
+    assert done.returncode == 0, done.stderr
+    assert one_record(tmp_path / "study")["command"]["steps"] == list(range(10))
+    for log in (tmp_path / "study" / "logs").iterdir():
+        assert log.stat().st_size < 5 << 20
+
+
+@pytest.fixture(name="loop_in_c", scope="module")
+def fixture_loop_in_c(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("c")
+    (folder / "loop.c").write_text(LOOP_C)
+    subprocess.run(["cc", "-o", folder / "loop", folder / "loop.c"], check=True)
+    return folder / "loop"
+
+
+@pytest.mark.parametrize("kind", ["python", "c"])
+def test_a_program_that_holds_back_what_it_prints_gets_a_terminal(measure, loop_in_c, study, tmp_path, kind) -> None:
+    command = str(loop_in_c) if kind == "c" else "unset PYTHONUNBUFFERED; " + prints(STEP.replace(", flush=True", ""))
+    done = measure(command)
+    assert done.returncode == 0 and "read from a terminal" in done.stderr, done.stderr
+    assert read_json(tmp_path / "study" / "plan.json")["rungs"][0]["command"]["trial"]["terminal"] is True
+    assert one_record(tmp_path / "study")["command"]["steps"] == list(range(10))
+
+
+def test_python_holds_nothing_back_by_itself(measure, tmp_path, monkeypatch, environment) -> None:
+    monkeypatch.delitem(environment, "PYTHONUNBUFFERED", raising=False)
+    command = prints(STEP.replace(", flush=True", ""))
+    done = measure(command)
+    assert done.returncode == 0 and "PYTHONUNBUFFERED=1" in done.stderr and "terminal" not in done.stderr, done.stderr
+    done = measure("--as-is", command, out=tmp_path / "as it is")
+    assert done.returncode == 0 and "PYTHONUNBUFFERED=1" not in done.stderr and "read from a terminal" in done.stderr, done.stderr
+
+
+def test_a_terminal_on_request(measure, tmp_path) -> None:
+    done = measure("--terminal", f"test -t 1 && test -t 2 || exit 1; {LOOP_PY}")
+    assert done.returncode == 0, done.stderr
+    assert one_record(tmp_path / "study")["status"] == "ok"
+
+
+def test_bursts_that_no_terminal_helps(measure) -> None:
+    bursts = prints('held = globals().get("held", "") + f"step {step} loss {3 / (step + 1)}\\n"\n    if step % 50 == 49: print(held, flush=True); held = ""')
+    assert "its lines come several at once, because it holds back what it prints: print with flush" in message(measure(bursts))
+
+
+def test_what_it_started_is_gone(measure, tmp_path) -> None:
+    """A child, a grandchild, one in another session, and one that has left all of them and ignores SIGTERM's sender."""
+    starts = ("sleep 1000 & (sh -c 'sleep 1000 & wait' &); setsid sleep 1000 & (setsid setsid sh -c 'sleep 1000; true' &); ")
+    done = measure(f"{starts} {LOOP_PY}")
+    assert done.returncode == 0, done.stderr
+    assert one_record(tmp_path / "study")["command"]["ended_by_us"]
+    assert not processes_with(str(tmp_path / "study"))
+
+
+def test_steps_may_come_from_another_session(measure, tmp_path) -> None:
+    done = measure(f"setsid {LOOP_PY} & setsid setsid sleep 1000 & wait")
+    assert done.returncode == 0, done.stderr
+    assert one_record(tmp_path / "study")["command"]["steps"] == list(range(10))
+    assert not processes_with(str(tmp_path / "study"))
+
+
+@pytest.mark.thorough
+def test_sigterm_that_is_ignored(measure, tmp_path) -> None:
+    """SIGKILL comes ten seconds later, for each of the trial and the run."""
+    began = time.monotonic()
+    done = measure(prints(STEP, "signal.signal(signal.SIGTERM, signal.SIG_IGN)"))
+    assert done.returncode == 0 and time.monotonic() - began > 20, done.stderr
+    assert one_record(tmp_path / "study")["command"]["ended_by_us"]
+    assert not processes_with(str(tmp_path / "study"))
+
+
+def test_the_folder_and_what_a_command_writes(measure, here, tmp_path) -> None:
+    elsewhere = tmp_path / "else where"
+    elsewhere.mkdir()
+    (elsewhere / "loop.py").write_text(LOOP)
+    writes = "open('out.pt', 'w').write('x'); os.makedirs('sub', exist_ok=True); open(b'sub/\\xff.log', 'w').write('x'); " \
+             "open('.hidden', 'w'); os.makedirs('__pycache__', exist_ok=True); open('__pycache__/a.pyc', 'w')"
+    done = measure(f"cd {shlex.quote(str(elsewhere))} && {LOOP_PY}", prints(STEP, writes), "--losses", "free")
+    assert done.returncode == 0, done.stderr
+    plan = read_json(tmp_path / "study" / "plan.json")
+    assert [rung["command"]["trial"]["wrote"] for rung in plan["rungs"]] == [[], [".hidden", "out.pt", "sub/\ufffd.log"]]
+    assert "out.pt" in done.stderr and "is written by every run of" in done.stderr and "{run} in a command is an empty folder of each run" in done.stderr
+    assert "loop.py" not in done.stderr.split("note: ")[-1]
+
+
+def test_the_folder_of_a_run(measure, tmp_path) -> None:
+    """It is empty at first, of this run alone, and gone afterwards."""
+    notes = tmp_path / "notes"
+    command = f"test -d {{run}} && test -z \"$(ls -A '{{run}}')\" && echo {{run}} >> {notes} && echo > {{run}}/checkpoint && cd {{run}} && {sys.executable} ../../../here/loop.py"
+    done = measure(command, "--repeats", "2", short=SHORT[:4])
+    assert done.returncode == 0, done.stderr
+    folders = notes.read_text().split()
+    assert len(set(folders)) == 3 and not [folder for folder in folders if pathlib.Path(folder).exists()]  # the trial's, too
+    assert all(pathlib.Path(folder).parent == tmp_path / "study" / "runs" for folder in folders) and not (tmp_path / "study" / "runs").exists()
+    assert "is written by every run" not in done.stderr
+    done = measure(command, out=tmp_path / "a b")
+    assert "sh does not take as it is: choose an --out without blanks" in message(done)
+
+
+def test_variables(measure, tmp_path) -> None:
+    shows = f"env > {tmp_path}/environment; {LOOP_PY}"
+
+    def variables() -> dict[str, str]:
+        return dict(line.split("=", 1) for line in (tmp_path / "environment").read_text().splitlines() if "=" in line)
+
+    done = measure(shows, variables={"WANDB_MODE": "online"})
+    assert done.returncode == 0, done.stderr
+    own = variables()
+    assert own["WANDB_MODE"] == "offline" and own["PYTHONUNBUFFERED"] == "1"
+    assert pathlib.Path(own["WANDB_DIR"]).parent == tmp_path / "study" / "runs" and own["MLFLOW_TRACKING_URI"] == f"file://{own['WANDB_DIR']}"
+    assert own["LADDER_STEPS"] == "1+8" and own["LADDER_LOG"].startswith(str(tmp_path / "study" / "logs"))
+    done = measure("--as-is", shows, out=tmp_path / "as-is", variables={"WANDB_MODE": "online"})
+    assert done.returncode == 0, done.stderr
+    own = variables()
+    assert own["WANDB_MODE"] == "online" and "WANDB_DIR" not in own and "MLFLOW_TRACKING_URI" not in own
+
+
+def test_commands_are_shown_and_run_as_typed(measure, study, tmp_path) -> None:
+    shows = "import sys; print(sys.argv[1:], flush=True); exec(open('loop.py').read().replace('sys.argv', '[]'))"
+    one = f"{sys.executable} -c \"{shows}\" 'a  b' \"c \\\"$HOME\\\"\" d\\ e $UNSET \\\n  'f\ng'"
+    done = measure(one, "two: " + one, "+ 'x  y'", "+ A=1 B='2  3'", variables={"HOME": "/the home"})
+    assert done.returncode == 0, done.stderr
+    rungs = study()["rungs"]
+    assert [rung["command"]["typed"] for rung in rungs] == [one, one, "+ 'x  y'", "+ A=1 B='2  3'"]
+    assert rungs[2]["command"]["text"] == one + " 'x  y'" and rungs[3]["command"]["text"] == f"export A=1 B='2  3'; {one} 'x  y'"
+    assert [rung["title"] for rung in rungs] == [one, "two", "'x  y'", "A=1 B='2  3'"]
+    printed = [(tmp_path / "study" / "logs" / f"{run}.log").read_text().splitlines()[0] for run in sorted(run_ids(tmp_path / "study"))]
+    words = ["a  b", 'c "/the home"', "d e", "f\ng"]
+    assert printed == [str(words), str(words), str([*words, "x  y"]), str([*words, "x  y"])]
+
+
+def test_two_equal_commands_are_told(measure, study) -> None:
+    done = measure(LOOP_PY, LOOP_PY)
+    assert done.returncode == 0, done.stderr
+    assert "note: commands 1 and 2 are the same, " in done.stderr and "what differs is chance" in done.stderr
+    assert [rung["status"] for rung in study()["rungs"]] == ["measured"] * 2
+
+
+def test_output_that_is_no_text(measure, study, tmp_path) -> None:
+    noise = "head -c 3000 /dev/urandom; printf '\\n\\377\\n\\000\\n'"
+    done = measure(f"{noise}; {LOOP_PY}", "loud: " + prints('os.write(1, b"\\xff\\x1b[31mstep %d loss %f \\xc3\\n" % (step, 3 / (step + 1)))'))
+    assert done.returncode in (0, 1), done.stderr
+    assert [record["status"] for record in records(tmp_path / "study").values()] == ["ok"] * 2
+    assert records(tmp_path / "study")["r1-01-loud"]["command"]["shape"] == "\\xffstep N loss N \\xc3"
+    study()
+
+
+def test_other_losses_are_void_unless_they_are_free(measure, study, tmp_path) -> None:
+    done = measure(LOOP_PY, "near: + --off 0.0005", f"far: {LOOP_PY} --off 1")
+    assert done.returncode == 1, done.stderr
+    first, near, far = study()["rungs"]
+    assert near["status"] == "measured" and near["guard"]["passed"] and near["command"]["losses"].startswith("the same (0.0005 off at steps 1 to 9")
+    assert far["status"] == "void" and far["reason"].startswith("other losses: 1 off at steps 1 to 9")
+    done = measure("--losses", "free", LOOP_PY, f"{LOOP_PY} --off 1", out=tmp_path / "free")
+    assert done.returncode == 0, done.stderr
+    free = study(tmp_path / "free")["rungs"][1]
+    assert free["status"] == "measured" and free["command"]["losses"] == "not compared, as asked"
+
+
+def test_commands_without_a_seed_are_not_comparable(measure, study) -> None:
+    unseeded = "import random; off = random.choice([-1, 1]) * (random.random() + 1)"
+    runs = prints('print(f"step {step} loss {9 + off}", flush=True)', unseeded)
+    done = measure(runs, runs, "--repeats", "3", "--warmup", "1", "--steps", "8", short=())
+    assert done.returncode == 0, done.stderr
+    assert study()["rungs"][1]["command"]["losses"].endswith("apart; seed it")
+
+
+def test_modes(measure, study, tmp_path) -> None:
+    typed = [LOOP_PY, "a: + --sleep 0.003", "b: + --off 0.0001"]
+    whole = f"{LOOP_PY} --sleep 0.003 --off 0.0001"
+    for mode, texts in {"leave-one-out": [LOOP_PY, whole, f"{LOOP_PY} --off 0.0001", f"{LOOP_PY} --sleep 0.003"],
+                        "one-at-a-time": [LOOP_PY, f"{LOOP_PY} --sleep 0.003", f"{LOOP_PY} --off 0.0001"],
+                        "factorial": [LOOP_PY, f"{LOOP_PY} --sleep 0.003", f"{LOOP_PY} --off 0.0001", whole]}.items():
+        done = measure("--mode", mode, *typed, out=tmp_path / mode)
+        assert done.returncode == 0, done.stderr
+        found = study(tmp_path / mode)
+        assert found["mode"] == mode.replace("-", "_") or found["mode"] == mode
+        assert [rung["command"]["text"] for rung in found["rungs"]] == texts
+        assert {rung["status"] for rung in found["rungs"]} == {"measured"}
+
+
+def test_steps_of_other_work_are_compared_by_their_tokens(measure, study, tmp_path) -> None:
+    """The second takes as long for twice the tokens. What a program prints of its rate need not be true."""
+    twice = [f"{LOOP_PY} --tokens 100", f"{LOOP_PY} --tokens 200"]
+    done = measure("--losses", "free", *twice)
+    assert done.returncode == 0, done.stderr
+    found = study()
+    assert [record["command"]["tokens_per_step"] for record in records(tmp_path / "study").values()] == [100, 200]
+    first, second = found["rungs"]
+    ratio = first["ms_per_step"]["median"] / second["ms_per_step"]["median"] * 2
+    assert second["speedup_first"]["center"] == pytest.approx(ratio, rel=1e-6), second
+    assert second["tokens_per_s"]["median"] == pytest.approx(200e3 / second["ms_per_step"]["median"], rel=1e-6)
+    done = measure("--tokens", "50", *twice, out=tmp_path / "told")
+    assert [record["command"]["tokens_per_step"] for record in records(tmp_path / "told").values()] == [50, 50]
+
+
+def test_steps_from_a_regular_expression(measure, tmp_path) -> None:
+    strange = prints('print(f"<{step}> costs {3 / (step + 1)} units", flush=True)')
+    assert "--steps-from" in message(measure("--limit-s", "1", strange, out=tmp_path / "no"))
+    done = measure("--steps-from", r"<(?P<step>\d+)> costs (?P<loss>\S+)", strange)
+    assert done.returncode == 0, done.stderr
+    record = one_record(tmp_path / "study")
+    assert record["command"]["by_loss"] and record["timing"]["loss"][0] == 1.5
+    assert read_json(tmp_path / "study" / "plan.json")["commands"]["steps_from"] == r"<(?P<step>\d+)> costs (?P<loss>\S+)"
+
+
+CLIENT = pathlib.Path(__file__).resolve().parents[2] / "client"
+
+
+@pytest.mark.parametrize("seconds", [0.004, 0.0005], ids=["slow", "over before anyone looks"])
+def test_a_client_takes_the_place_of_printed_lines(measure, study, tmp_path, seconds) -> None:
+    speaks = program(f"import sys, time; sys.path.insert(0, {str(CLIENT)!r}); import ladder_client as ladder\n"
+                     f"for step in range(10**9):\n    time.sleep({seconds})\n    ladder.step(2.0, tokens=64)\n"
+                     "    print(f'step {step} loss {3 / (step + 1)}', flush=True)")
+    done = measure(speaks)
+    assert done.returncode == 0 and 'steps: "lines of ladder_client"' in done.stderr, done.stderr
+    record = one_record(tmp_path / "study")
+    assert record["command"]["shape"] == "lines of ladder_client" and record["command"]["by_loss"]
+    assert record["timing"]["loss"] == [2.0] * 9 and record["command"]["tokens_per_step"] == 64
+    assert record["summary"]["tokens_per_s"] > 0
+    study()
+
+
+def test_what_is_no_line_of_a_client(measure, tmp_path) -> None:
+    """A program may write anything there."""
+    strange = [b"{", b"\xff", b"[]", b'{"t": "x", "step": 1}', b'{"t": 1e400, "step": 1}', b'{"t": 0, "step": 1}', b'{"t": 1e9, "step": -1}',
+               b'{"t": 1e9, "step": 1e30}', b'{"t": 1e9, "step": 1.5}', b'{"t": 1e9, "step": 18446744073709551615}', b"x" * 100000]
+    writes = f"log = open(os.environ['LADDER_LOG'], 'ab', 0); log.write({b''.join(line + chr(10).encode() for line in strange)!r})"
+    line = "log.write(b'{\"t\": %f, \"step\": %d, \"loss\": 1e300, \"tokens\": -1}\\n' % (time.monotonic(), step))"
+    done = measure(prints(line, writes))
+    assert done.returncode == 1, done.stderr
+    record = one_record(tmp_path / "study")
+    assert record["command"]["steps"] == list(range(10)) and record["timing"]["loss"] == [None] * 9
+
+
+needs_torch = pytest.mark.skipif(subprocess.run([PYTHON, "-c", "import torch"], capture_output=True, check=False).returncode != 0,
+                                 reason="there is no torch")
+TORCH = """
+import sys, time, torch
+torch.set_num_threads(1)
+torch.manual_seed(1)
+model = torch.nn.Linear(8, 8)
+optimizer = torch.optim.AdamW(model.parameters(), fused="--fused" in sys.argv)
+for step in range(10**9):
+    loss = model(torch.ones(4, 8)).square().mean()
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    time.sleep(0.004)
+    if "--quiet" not in sys.argv: print(f"step {step} loss {loss.item()}", flush=True)
+"""
+
+
+@needs_torch
+def test_a_look_tells_a_flag_that_is_ignored_from_one_that_is_not(measure, study, here, tmp_path) -> None:
+    (here / "train.py").write_text(TORCH)
+    command = f"{shlex.quote(PYTHON)} train.py"
+    ends = prints(f"{STEP}\n    if step == 30: break")
+    done = measure(command, "+ --ignored", "+ --fused", ends, "--look", "--losses", "free")
+    assert done.returncode == 0, done.stderr
+    rungs = study()["rungs"]
+    assert rungs[1]["command"]["seen"] == [] and "optimizer AdamW foreach -> AdamW fused" in " ".join(rungs[2]["command"]["seen"]).replace(" loop", " foreach")
+    assert "seen" not in rungs[3]["command"] and "only a program with PyTorch's optimizers can be looked at" in done.stderr
+    assert "nothing that can be seen differs" in " ".join(done.stdout.split()), done.stdout
+    assert {file.stem for file in (tmp_path / "study" / "looks").iterdir()} == {rung["name"] for rung in read_json(tmp_path / "study" / "plan.json")["rungs"][:3]}
+
+
+@needs_torch
+def test_a_hook_times_the_steps_of_a_program_that_prints_none(measure, study, here, tmp_path) -> None:
+    (here / "train.py").write_text(TORCH)
+    done = measure("--hook", f"{shlex.quote(PYTHON)} train.py --quiet")
+    assert done.returncode == 0, done.stderr
+    record = one_record(tmp_path / "study")
+    assert record["command"]["shape"] == "lines of ladder_client" and not record["command"]["by_loss"] and record["command"]["steps"] == list(range(10))
+    assert study()["rungs"][0]["status"] == "measured" and "its lines have no loss" in " ".join(done.stdout.split())
+
+
+def test_an_interrupt_keeps_what_was_measured(start, measure, here, study, tmp_path) -> None:
+    folder = tmp_path / "study"
+    command = f"{sys.executable} {here}/loop.py --sleep 0.02"
+    flags = ("measure", "--warmup", "1", "--steps", "8", "--repeats", "4", "--out", folder, command, "+ --off 0")
+    runner = start(*flags)
+    wait_for(lambda: (folder / "records").is_dir() and len(records(folder)) >= 2 and processes_with(str(folder / "runs")), "records and a run")
+    runner.send_signal(signal.SIGINT)
+    said = runner.communicate(timeout=HANGS_AFTER_S)[1]
+    assert runner.returncode == 130 and f"completed runs are saved; resume with: ladder measure --resume --out {folder} and the same commands" in said
+    assert not processes_with(str(folder)) and not (folder / "runs").exists()
+    kept = {name: record["started"] for name, record in records(folder).items()}
+    assert 2 <= len(kept) < 8 and study()["finished"] is None
+
+    for others in ([command], [command, "+ --off 1"], ["+ --off 0"], [command, "x: + --off 0"], ["+ --off 0", command]):
+        refused = measure(*others, "--resume", short=())
+        assert refused.returncode == 2 and ("was begun with other commands" in refused.stderr or "must not begin" in refused.stderr), refused.stderr
+    flag = measure(command, "+ --off 0", "--resume", "--steps", "9", short=())
+    assert flag.returncode == 2 and "--steps" in flag.stderr
+    assert {name: record["started"] for name, record in records(folder).items()} == kept
+
+    done = measure(command, "+ --off 0", "--resume", short=())
+    assert done.returncode == 0 and f"{len(kept)} of 8 runs are there already" in done.stderr, done.stderr
+    assert_complete(folder)
+    assert len(records(folder)) == 8
+    unchanged = [name for name, started in kept.items() if records(folder)[name]["started"] == started or (folder / "records" / f"{name}.flagged.json").exists()]
+    assert unchanged == list(kept)
+
+
+def test_an_interrupt_before_anything_was_measured_leaves_nothing(start, tmp_path) -> None:
+    folder = tmp_path / "study"
+    runner = start("measure", "--out", folder, "echo begun; sleep 1000")
+    wait_for(lambda: processes_with(str(folder / "runs")), "the trial")
+    runner.send_signal(signal.SIGINT)
+    said = runner.communicate(timeout=HANGS_AFTER_S)[1]
+    assert runner.returncode == 130 and "interrupted before anything was measured" in said
+    assert not folder.exists() and not processes_with(str(folder))
+
+
+def test_a_folder_never_decides_what_is_run(measure, here, tmp_path) -> None:
+    folder, proof = tmp_path / "study", tmp_path / "proof"
+    assert measure(LOOP_PY).returncode == 0
+    whole = (folder / "plan.json").read_text()
+    (folder / "records" / f"{run_ids(folder)[0]}.json").unlink()
+    evil = tmp_path / "evil"
+    evil.mkdir()
+    (evil / "loop.py").write_text(f"open({str(proof)!r}, 'w')\n{LOOP}")
+    for edit in ({"text": f"touch {proof}; {LOOP_PY}"}, {"directory": str(evil)}):
+        plan = json.loads(whole)
+        plan["rungs"][0]["command"] |= edit
+        write_json(folder / "plan.json", plan)
+        done = measure(LOOP_PY, "--resume", short=())
+        assert "was begun with other commands" in message(done)
+        assert not proof.exists()
+    for name, value in (("runs", {"id": "../../../x", "rung": 0, "repeat": 0}), ("rungs", None)):
+        plan = json.loads(whole)
+        if name == "runs":
+            plan["runs"][0] = value
+        else:
+            plan["rungs"][0]["name"] = "../x"
+        write_json(folder / "plan.json", plan)
+        done = measure(LOOP_PY, "--resume", short=())
+        assert done.returncode == 2 and str(folder / "plan.json") in done.stderr, done.stderr
+    (folder / "plan.json").write_text(whole)
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    for name in ("runs", "looks", "logs"):
+        kept = folder / f"{name}.kept"
+        if (folder / name).exists():
+            (folder / name).rename(kept)
+        (folder / name).symlink_to(outside)
+        done = measure(LOOP_PY, "--resume", "--look", short=())
+        assert done.returncode == 2 and not list(outside.iterdir()), done.stderr
+        (folder / name).unlink()
+        if kept.exists():
+            kept.rename(folder / name)
+    assert measure(LOOP_PY, "--resume", short=()).returncode == 0
+
+
+@pytest.fixture(name="made", scope="module")
+def fixture_made(ladder, tmp_path_factory):
+    """Two studies of the same commands, one after the other, in the folders "studies/1" and "studies/2"."""
+    folder = tmp_path_factory.mktemp("made")
+    (folder / "loop.py").write_text(LOOP)
+    for number in (1, 2):
+        done = ladder("measure", "--warmup", "1", "--steps", "8", "--repeats", "2", "--out", folder / "studies" / str(number), LOOP_PY, "+ --off 0.0001",
+                      "far: " + LOOP_PY + " --off 1", cwd=folder)
+        assert done.returncode == 1, done.stderr
+        time.sleep(1.1)  # ids have seconds
+    return folder / "studies"
+
+
+def test_report_shows_a_study_again(ladder, made) -> None:
+    done = ladder("report", made / "1")
+    assert done.returncode == 1 and "+ --off 0.0001" in done.stdout and "void: other losses" in done.stdout, done.stderr
+    assert "3 commands on" in done.stdout and "|  |" not in done.stdout
+
+
+def test_verify_computes_a_study_again_and_finds_an_edit(ladder, made, tmp_path) -> None:
+    done = ladder("verify", made / "1")
+    assert done.returncode == 0, done.stdout + done.stderr
+    copy = tmp_path / "copy"
+    subprocess.run(["cp", "-r", made / "1", copy], check=True)
+    file = copy / "records" / f"{run_ids(copy)[0]}.json"
+    whole = read_json(file)
+    for where, key, value in (("timing", "step_ms", [ms / 2 for ms in whole["timing"]["step_ms"]]), ("timing", "window_ms", 1.0),
+                              ("command", "first_step_s", 0.001), ("summary", "median_ms", 1.0)):
+        write_json(file, whole | {where: whole[where] | {key: value}})
+        done = ladder("verify", copy)
+        assert done.returncode == 1 and f"/{where}/{key}" in done.stdout and "SHA-256" in done.stdout, done.stdout
+    write_json(file, whole | {"command": whole["command"] | {"steps": [0] * 10}})
+    done = ladder("verify", copy)
+    assert done.returncode == 1 and "its steps do not go up" in done.stdout, done.stdout
+
+
+def test_history_has_a_line_for_each_command(ladder, made) -> None:
+    done = ladder("history", made)
+    assert done.returncode == 0, done.stderr
+    shown = [line for line in done.stdout.splitlines() if re.search(r" 2 +[\d.]+ +[\d.]+ ", line)]
+    assert len(shown) == 2 and "+ --off 0.0001" in shown[1] and "B=1" not in done.stdout, done.stdout
+
+
+def test_compare_matches_commands_by_their_text(ladder, made, measure, tmp_path) -> None:
+    for sides in ((made / "1", made / "2"), (made / "1" / "records", made / "2" / "records")):
+        done = ladder("compare", *sides, "--json")
+        assert done.returncode == 0, done.stderr
+        compared = json.loads(done.stdout)["entries"]
+        assert [entry["pairs"] for entry in compared] == [2] * (2 if sides[0] == made / "1" else 3), compared
+    assert measure(f"{LOOP_PY} --sleep 0.003", f"{LOOP_PY} --sleep 0.002").returncode == 0
+    done = ladder("compare", made / "1", tmp_path / "study")
+    assert done.returncode == 2 and "have no command in common" in done.stderr, done.stderr
+
+
+def test_merge_takes_parts_of_one_study_only(ladder, made, tmp_path) -> None:
+    done = ladder("merge", made / "1", made / "2", "--out", tmp_path / "merged")
+    assert "not the same plan" in message(done)
+    done = ladder("merge", made / "1", "--out", tmp_path / "merged")
+    assert done.returncode == 1 and ladder("verify", tmp_path / "merged").returncode == 0, done.stderr
+
+
+def test_ablate_refuses_a_study_of_commands(ladder, made) -> None:
+    done = ladder("ablate", "--resume", "--out", made / "1")
+    assert done.returncode in (2, 3) and len(done.stderr.splitlines()) <= 2, done.stderr
+
+
+def test_json_and_exit_status(measure, study) -> None:
+    done = measure("--json", LOOP_PY, f"{LOOP_PY} --off 1")
+    assert done.returncode == 1 and json.loads(done.stdout) == study()
+
+
+def test_a_time_budget_sets_the_repeats(measure, tmp_path) -> None:
+    done = measure("--warmup", "1", "--steps", "8", "--for-s", "1", f"{LOOP_PY} --sleep 0.1", short=())
+    assert done.returncode == 0 and "6 are needed to show a difference" in done.stderr, done.stderr
+    assert read_json(tmp_path / "study" / "plan.json")["repeats"] < 6
+
+
+def test_a_second_measurement_waits_or_is_refused(start, measure, tmp_path) -> None:
+    runner = start("measure", "--out", tmp_path / "first", "echo begun; sleep 1000")
+    wait_for(lambda: processes_with(str(tmp_path / "first" / "runs")), "the trial")
+    done = measure(LOOP_PY)
+    assert done.returncode == 3 and "pass --wait" in done.stderr, done.stderr
+    runner.send_signal(signal.SIGINT)
+    runner.communicate(timeout=HANGS_AFTER_S)
+
+
+GPU = "init 0\nshutdown 0\ndevices 2\ndriver 570.86\nmemory 85520809984\nsm_clock 1980\nmemory_clock 2619\ntemperature 50\npower 500000\n" \
+      "reasons 0\nutilization 99\nenergy 1000000 1000000 1025000\nprocesses @"
+
+
+def test_gpus_are_locked_watched_and_named(measure, start, here, study, environment, tmp_path) -> None:
+    """Of a scripted driver with two GPUs; the program's process is on both."""
+    library = os.environ.get("FAKE_NVML") or pytest.skip("FAKE_NVML is not set")
+    (tmp_path / "libnvidia-ml.so.1").symlink_to(library)
+    pids = tmp_path / "pids"
+    variables = {"LD_LIBRARY_PATH": str(tmp_path), "FAKE_NVML_SCRIPT": f"{GPU}{pids}", "CUDA_VISIBLE_DEVICES": "GPU-0fake"}
+    on_gpu = prints(f"{STEP}\n    time.sleep(0.1)", f"open({str(pids)!r}, 'w').write(str(os.getpid()))")
+    done = measure(on_gpu, variables=variables)
+    assert done.returncode == 0, done.stderr
+    assert "1 x NVIDIA Fake 0" in done.stderr
+    plan = read_json(tmp_path / "study" / "plan.json")
+    assert plan["rungs"][0]["command"]["trial"]["gpus"] == ["NVIDIA Fake 0"]
+    record = one_record(tmp_path / "study")
+    assert record["environment"]["gpu"]["name"] == "NVIDIA Fake 0" and record["environment"]["driver"] == "570.86"
+    assert record["environment"]["gpu"]["memory_bytes"] == 85520809984
+    assert record["memory"] == {"peak_bytes": 1 << 20, "peak_source": "its processes on the GPU (NVML), twice a second"} | {
+        key: value for key, value in record["memory"].items() if key not in ("peak_bytes", "peak_source")}
+    assert record["monitor"]["sm_clock_mhz"]["median"] == 1980 and record["monitor"]["samples"] >= 1, record["monitor"]
+    found = study()
+    assert found["device"] == {"kind": "cuda", "name": "NVIDIA Fake 0"} | {key: value for key, value in found["device"].items() if key not in ("kind", "name")}
+    assert "NVIDIA Fake 0" in done.stdout or "Fake 0" in done.stdout, done.stdout
+    locks = pathlib.Path(os.environ["LADDER_LOCK_DIR"])
+    assert {"gpt2-ladder-gpu-0000:19:00.0.lock"} == {file.name for file in locks.iterdir() if "gpu-" in file.name}
+    for which in ("1", "0,1"):  # not the GPU that is used; both
+        done = measure(on_gpu, variables=variables | {"CUDA_VISIBLE_DEVICES": which}, out=tmp_path / which.replace(",", "-"))
+        assert done.returncode == 0 and f"{len(which.split(','))} x NVIDIA Fake {which[0]}" in done.stderr, done.stderr
+    done = measure(LOOP_PY, variables=variables, out=tmp_path / "cpu")
+    assert done.returncode == 0 and "no GPU is used" in done.stderr, done.stderr
+    assert study(tmp_path / "cpu")["device"]["kind"] == "cpu" and "monitor" not in one_record(tmp_path / "cpu")

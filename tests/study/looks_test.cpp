@@ -1,0 +1,95 @@
+// What looks at two commands saw, side by side.
+#include "study/looks.h"
+
+#include "files/files.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace looks_test {
+
+using namespace study;
+namespace fs = std::filesystem;
+using files::Json;
+
+class Looks : public testing::Test {
+ protected:
+  std::optional<std::vector<std::string>> differ(const std::string& before, const std::string& after) const {
+    files::write_file(folder_ / "before.json", before);
+    files::write_file(folder_ / "after.json", after);
+    return seen_to_differ(folder_ / "before.json", folder_ / "after.json");
+  }
+  std::vector<std::string> changed_by(const Json& edits) const {
+    Json after = eager_;
+    after.merge_patch(edits);
+    return differ(eager_.dump(), after.dump()).value();
+  }
+
+  const files::TemporaryFolder temporary_{"looks-test"};
+  const fs::path folder_ = temporary_.path();
+  const Json eager_ = Json::parse(R"({"look": 1, "pid": 7, "peak_bytes": 1000, "compiled_regions": 0,
+    "kernels_per_step": 1143.0, "graph_launches_per_step": 0.0, "operations_per_step": 300.5,
+    "product_flops_per_step": 1e9, "products": {"float32": 48.0}, "attention": {"flash": 12},
+    "optimizers": [{"class": "AdamW", "fused": null}], "optimizer_ran": "foreach", "parameters": 1000,
+    "parameter_types": {"float32": 50}, "devices": ["cuda:0"], "settings": {"allow_tf32": false, "threads": 8}})");
+};
+
+using Lines = std::vector<std::string>;
+
+TEST_F(Looks, WhatRepeatsByChanceDoesNotDiffer) {
+  EXPECT_EQ(changed_by({{"pid", 8}, {"peak_bytes", 2000}, {"operations_per_step", 301.0}}), Lines{});
+}
+
+TEST_F(Looks, SayTheMostTellingFirst) {
+  EXPECT_EQ(changed_by({{"kernels_per_step", 402.0},
+                        {"compiled_regions", 2},
+                        {"products", {{"float32", 2}, {"bfloat16", 46}}},
+                        {"optimizer_ran", "fused"},
+                        {"settings", {{"allow_tf32", true}}}}),
+            (Lines{"compiled regions 0 -> 2", "kernels in a step 1,143 -> 402",
+                   "matrix products float32 -> bfloat16 46, float32 2", "optimizer AdamW foreach -> AdamW fused",
+                   "allow_tf32 false -> true"}));
+}
+
+TEST_F(Looks, SayWhatIsThereOnOneSideOnly) {
+  EXPECT_EQ(changed_by({{"attention", nullptr}}), Lines{"attention flash -> none"});
+  EXPECT_EQ(changed_by({{"settings", {{"NVIDIA_TF32_OVERRIDE", "0"}}}}), Lines{"NVIDIA_TF32_OVERRIDE none -> 0"});
+  EXPECT_EQ(changed_by({{"settings", {{"threads", nullptr}}}}), Lines{"threads 8 -> none"});
+}
+
+TEST_F(Looks, TellNothingWhereOneFailedOrIsMissing) {
+  EXPECT_FALSE(differ(eager_.dump(), R"({"look": 1, "error": "RuntimeError: no"})"));
+  EXPECT_FALSE(differ("{", eager_.dump()));
+  EXPECT_FALSE(differ("[]", eager_.dump()));
+  EXPECT_FALSE(seen_to_differ(folder_ / "none.json", folder_ / "before.json"));
+}
+
+// The files are written by the command's own process.
+TEST_F(Looks, BearAnyValuesInAnyPlace) {
+  const std::vector<Json> strange{nullptr,
+                                  true,
+                                  -1,
+                                  1e308,
+                                  "\x1b[31m\xe2\x80\xae",
+                                  Json::array({1, "a"}),
+                                  Json{{"a", {{"b", 1}}}},
+                                  Json{{"\n", "x"}},
+                                  std::string(5000, 'a')};
+  for (const auto& [name, ignored] : eager_.items()) {
+    for (const Json& value : strange) {
+      Json other = eager_;
+      other[name] = value;
+      for (const auto& both : {std::pair{eager_, other}, {other, eager_}}) {
+        for (const std::string& line : differ(both.first.dump(), both.second.dump()).value()) {
+          EXPECT_LT(line.size(), 2000U);
+          EXPECT_EQ(line.find_first_of("\n\x1b"), std::string::npos) << line;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace looks_test
