@@ -7,6 +7,7 @@
 #include "files/printable.h"
 #include "files/resources.h"
 #include "harness/machine/machine.h"
+#include "harness/process/locks.h"
 #include "harness/process/process.h"
 #include "harness/process/utc.h"
 
