@@ -260,10 +260,11 @@ void warn_of_command(const StudyCommand& command, const RunsByRepeat& runs, cons
       all += std::ssize(run.timed_ms);
       slow += std::ranges::count_if(run.timed_ms, [&](double ms) { return ms > 2 * run.median_ms; });
     }
-    warn(
-        fmt::format("its mean step is {:.3g} ms, its median {:.3g} ms; {} of {} intervals took over twice as long "
-                    "(evaluation, checkpoints?)",
-                    mean, median, slow, all));
+    std::string words = fmt::format("its mean step is {:.3g} ms, its median {:.3g} ms", mean, median);
+    if (slow > 0) {
+      words += fmt::format("; {} of {} intervals took over twice as long (evaluation, checkpoints?)", slow, all);
+    }
+    warn(words);
   }
   if (command.own_ms && std::abs(*command.own_ms / median - 1) > 0.05) {
     warn(

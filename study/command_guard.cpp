@@ -3,6 +3,7 @@
 #include "harness/stats/stats.h"
 #include "study/guard.h"
 
+#include <boost/math/distributions/students_t.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,7 +15,7 @@ namespace study {
 
 namespace {
 
-constexpr double spread_allowed = 3, share_allowed = 0.001, share_comparable = 0.01;
+constexpr double share_allowed = 0.001, share_comparable = 0.01, confidence = 0.99;
 
 // The losses of two runs at the first steps that both printed.
 struct Common {
@@ -42,42 +43,42 @@ Common common_losses(const RunData& run, const RunData& other) {
     if (step <= its) ++i;
     if (its <= step) ++j;
   }
-  if (are_finite(losses) && !losses.empty()) common.loss = std::abs(harness::median(losses));
+  if (!losses.empty() && are_finite(losses)) common.loss = std::abs(harness::median(losses));
   return common;
 }
 
 bool has_losses(const RunsByRepeat& runs) { return !runs.begin()->second.losses.empty(); }
 
-// The most that two of them are apart, and the loss there; none without two that have a step in common.
-std::optional<std::pair<double, double>> apart(const RunsByRepeat& runs) {
-  std::optional<std::pair<double, double>> most;
+// How far two of them are apart: the root of the mean square over all pairs. 0 without two that have a step in common.
+double apart(const RunsByRepeat& runs) {
+  double squares = 0;
+  int64_t pairs = 0;
   for (auto one = runs.begin(); one != runs.end(); ++one) {
     for (auto other = std::next(one); other != runs.end(); ++other) {
       const Common common = common_losses(one->second, other->second);
       if (common.off.empty() || !are_finite(common.off)) continue;
-      const double off = std::abs(harness::median(common.off));
-      if (!most || off > most->first) most = {off, common.loss};
+      const double off = harness::median(common.off);
+      squares += off * off;
+      ++pairs;
     }
   }
-  return most;
+  return pairs > 0 ? std::sqrt(squares / static_cast<double>(pairs)) : 0;
+}
+
+// What a mean over so many runs may be off by chance, where two of so many runs of the reference are `apart`.
+double by_chance(double apart, size_t runs, size_t reference_runs) {
+  if (apart == 0) return 0;
+  const boost::math::students_t t(static_cast<double>(reference_runs - 1));
+  return boost::math::quantile(t, 0.5 + confidence / 2) * apart / std::sqrt(static_cast<double>(runs));
 }
 
 }  // namespace
 
-std::optional<double> own_spread(const RunsByRepeat& runs) {
-  const auto most = runs.empty() ? std::nullopt : apart(runs);
-  if (!most || most->second == 0) return std::nullopt;
-  return most->first / most->second;
-}
-
 CommandGuard guard_command(const RunsByRepeat& runs, const RunsByRepeat& reference_runs) {
   if (!has_losses(runs) || !has_losses(reference_runs)) return {{}, "not checked: no line has one"};
-  const auto own = apart(reference_runs);
-  if (own && own->first > share_comparable * own->second) {
-    return {{}, fmt::format("not comparable: the first command's own runs are {:.3g} apart; seed it", own->first)};
-  }
-  std::optional<RungGuard> worst;
-  Common at;
+  RungGuard guard{.max_deviation = 0};
+  Common worst;
+  std::vector<double> deviations;
   for (const auto& [repeat, run] : runs) {
     Common common = common_losses(run, partner_of(repeat, reference_runs));
     if (common.off.empty()) continue;
@@ -85,25 +86,30 @@ CommandGuard guard_command(const RunsByRepeat& runs, const RunsByRepeat& referen
       const std::string words = "a loss of one of the two is not finite";
       return {RungGuard{.steps = std::ssize(common.off), .message = words, .repeat = repeat}, words};
     }
-    const double deviation = harness::median(common.off);
-    if (worst && !(std::abs(deviation) > std::abs(*worst->deviation))) continue;
-    const auto furthest = std::ranges::max_element(common.off, {}, [](double off) { return std::abs(off); });
-    const double allowed = std::max(spread_allowed * (own ? own->first : 0), share_allowed * common.loss);
-    worst = RungGuard{.passed = std::abs(deviation) <= allowed,
-                      .deviation = deviation,
-                      .max_deviation = std::abs(*furthest),
-                      .tolerance = allowed,
-                      .steps = std::ssize(common.off),
-                      .message = "",
-                      .repeat = repeat};
-    at = std::move(common);
+    deviations.push_back(harness::median(common.off));
+    for (const double off : common.off) guard.max_deviation = std::max(*guard.max_deviation, std::abs(off));
+    if (worst.off.empty() || std::abs(deviations.back()) > std::abs(harness::median(worst.off))) {
+      worst = std::move(common);
+      guard.repeat = repeat;
+    }
   }
-  if (!worst) return {{}, "not checked: the commands print no step in common"};
-  const std::string figures = fmt::format("{:.3g} off at steps {} to {}, {:.3g} allowed", std::abs(*worst->deviation),
-                                          at.first, at.last, worst->tolerance);
-  if (worst->passed) return {worst, fmt::format("the same ({})", figures)};
-  worst->message = fmt::format("other losses: {}; the two are different trainings", figures);
-  return {worst, worst->message};
+  if (deviations.empty()) return {{}, "not checked: the commands print no step in common"};
+  const double own = apart(reference_runs);
+  guard.tolerance = std::max(share_allowed * worst.loss,
+                             by_chance(own, std::min(deviations.size(), reference_runs.size()), reference_runs.size()));
+  if (guard.tolerance > share_comparable * worst.loss) {
+    return {{},
+            fmt::format("not comparable: the first command's own runs are {:.3g} apart; seed it, or make more repeats",
+                        own)};
+  }
+  guard.deviation = harness::mean_with_interval(deviations).center;
+  guard.passed = std::abs(*guard.deviation) <= guard.tolerance;
+  guard.steps = std::ssize(worst.off);
+  const std::string figures = fmt::format("{:.3g} off at steps {} to {}, {:.3g} allowed", std::abs(*guard.deviation),
+                                          worst.first, worst.last, guard.tolerance);
+  if (guard.passed) return {guard, fmt::format("the same ({})", figures)};
+  guard.message = fmt::format("other losses: {}; the two are different trainings", figures);
+  return {guard, guard.message};
 }
 
 }  // namespace study

@@ -519,7 +519,7 @@ bool StepReader::is_of_kind(const Found& found, std::string_view line) {
   if (other_.lines < needed) return false;
   kind_ = {.name = name, .quality = quality};
   other_ = {};
-  shape_ = shown(shape_of(line));
+  shape_ = (quality == 2 ? "each line a step: " : "") + shown(shape_of(line));
   epoch_of_last_.reset();
   last_loss_.reset();
   held_.reset();

@@ -46,7 +46,7 @@ class StepReader {
   // What still waits, when the program has ended.
   std::vector<StepLine> end();
 
-  // Of the step lines: "iter N: loss N, time Nms". Empty: none was seen.
+  // Of the step lines: "iter N: loss N, time Nms", or "each line a step: loss N". Empty: none was seen.
   [[nodiscard]] const std::string& shape() const { return shape_; }
   // The most frequent shapes of all lines with their counts, most frequent first. Of over 1000 shapes rare ones are
   // forgotten.

@@ -5,12 +5,14 @@
 // seed 2 never more than 0.001. How often a run has such a step, and how far later steps drift, are assumptions.
 #pragma once
 
+#include "study/command_guard.h"
 #include "study/guard.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <random>
+#include <utility>
 #include <vector>
 
 namespace simulated {
@@ -72,6 +74,55 @@ inline double voided_by_noise(int studies, double noise, double tolerance) {
     std::vector<double> losses = reference;
     std::generate(losses.begin() + 1, losses.end(), [&] { return normal(random); });
     share += study::guard(losses, reference, tolerance, 0).passed ? 0 : 1.0 / studies;
+  }
+  return share;
+}
+
+// Losses of two commands. Shares of the loss.
+struct Commands {
+  double spread = 0;    // runs of either differ so much (standard deviation), beside what follows
+  bool drifts = false;  // they drift apart as above, to `spread` at the 16th line; else each line has its own noise
+  double rounding = 0;  // all runs of the second drift alike, to this at the 16th line
+  double shift = 0;     // what the second is off
+  int64_t repeats = 0;
+};
+
+// Runs of 17 lines with losses about 4.
+inline study::RunsByRepeat command_runs(const Commands& of, bool second, std::mt19937_64& random) {
+  constexpr int64_t lines = 17;
+  constexpr double loss = 4, drifted = 4e-4 * (lines - 1);  // the spread of `deviations` at the last line
+  std::normal_distribution<double> normal;
+  const std::vector<double> rounded = deviations(lines, 0, random());
+  study::RunsByRepeat runs;
+  for (int64_t repeat = 1; repeat <= of.repeats; ++repeat) {
+    const std::vector<double> apart = deviations(lines, 0, random());
+    study::RunData run;
+    run.command.emplace();
+    for (int64_t line = 0; line < lines; ++line) {
+      run.command->steps.push_back(line);
+      if (line == 0) continue;  // intervals begin there
+      const auto i = static_cast<size_t>(line);
+      const double own = of.spread * (of.drifts ? apart[i] / drifted : normal(random));
+      const double others = second ? of.shift + of.rounding * rounded[i] / drifted : 0;
+      run.losses.push_back(loss * (1 + own + others));
+    }
+    runs[repeat] = std::move(run);
+  }
+  return runs;
+}
+
+struct CommandsJudged {
+  double failed = 0, not_compared = 0;  // shares of the studies
+};
+
+inline CommandsJudged judged(int studies, const Commands& of) {
+  CommandsJudged share;
+  for (int study = 0; study < studies; ++study) {
+    std::mt19937_64 random(static_cast<uint64_t>(study) + 1);
+    const study::RunsByRepeat reference = command_runs(of, false, random), runs = command_runs(of, true, random);
+    const study::CommandGuard guard = study::guard_command(runs, reference);
+    share.not_compared += guard.verdict ? 0 : 1.0 / studies;
+    share.failed += guard.verdict && !guard.verdict->passed ? 1.0 / studies : 0;
   }
   return share;
 }

@@ -264,6 +264,45 @@ int main() {
       "at "
       "each step,\nit is found in {} of studies of 16 steps, with 0.05 nats in {}, with 0.1 in {}.\n",
       noise(0.01), noise(0.05), noise(0.1));
+  const auto commands = [](const simulated::Commands& of) { return simulated::judged(studies / 2, of); };
+  fmt::print(
+      "\n## Losses of commands\n\n"
+      "`ladder measure` knows no program's rounding, so its guard takes the limit from the first command's own runs\n"
+      "(`study/command_guard.h`). By how much a command's runs differ (standard deviation, share of the loss): noise "
+      "of "
+      "its\n"
+      "own at each line, as other batches give, or runs that drift apart to so much at the 16th line. How often a "
+      "command\n"
+      "that learns the same is void, and how often a wrong one is found, by how much its loss is off. Shares of {} "
+      "studies.\n\n"
+      "| runs differ by | repeats | same: not compared | same: void | 0.02 % off: found | 0.1 % | 0.3 % | 1 % | 3 % |\n"
+      "|:--|--:|--:|--:|--:|--:|--:|--:|--:|\n",
+      studies / 2);
+  const auto print_commands = [&](const std::string& name, simulated::Commands of) {
+    const simulated::CommandsJudged same = commands(of);
+    fmt::print("| {} | {} | {} | {:.1f} % |", name, of.repeats, percent(same.not_compared), 100 * same.failed);
+    for (const double shift : {0.0002, 0.001, 0.003, 0.01, 0.03}) {
+      of.shift = shift;
+      fmt::print(" {} |", percent(commands(of).failed));
+    }
+    fmt::print("\n");
+  };
+  print_commands("nothing", {.repeats = 6});
+  print_commands("nothing; the second rounds otherwise, 0.06 %", {.rounding = 0.0006, .repeats = 6});
+  for (const double spread : {0.0001, 0.001, 0.005, 0.02}) {
+    for (const bool drifts : {false, true}) {
+      for (const int64_t repeats : {2, 6, 12}) {
+        print_commands(fmt::format("{:g} %, {}", 100 * spread, drifts ? "drift" : "noise"),
+                       {.spread = spread, .drifts = drifts, .repeats = repeats});
+      }
+    }
+  }
+  fmt::print(
+      "\nOne repeat does not show how much runs differ. Then a thousandth of the loss is allowed, and of commands that "
+      "learn\n"
+      "the same {} are void where runs differ by 0.1 %, and {} where they differ by 0.5 %: seed them, or make six.\n",
+      percent(commands({.spread = 0.001, .repeats = 1}).failed),
+      percent(commands({.spread = 0.005, .repeats = 1}).failed));
   fmt::print(
       "\n## Why signed ranks\n\n"
       "How often a 95 % interval holds the true ratio (it should in 95 %), and how often it finds a slowdown of 5 %, "
