@@ -138,3 +138,13 @@ def test_a_program_that_is_not_built(tmp_path) -> None:
     done = subprocess.run([sys.executable, MAKE, "--build-dir", tmp_path, "--out", tmp_path], capture_output=True, text=True, check=False)
     assert done.returncode == 2 and re.fullmatch(r"packaging/wheel.py: .*no CMAKE_COMMAND in its CMakeCache.txt; .*\n", done.stderr)
     assert not list(tmp_path.iterdir())
+
+
+def test_it_measures_any_program(ladder, prefix, tmp_path) -> None:
+    program = "python3 -c \"import time; [(time.sleep({}), print('step', i, 'loss', 4 - i / 100, flush=True)) for i in range(99)]\""
+    done = ladder("measure", "--repeats", "2", "--warmup", "2", "--steps", "8", "--out", "measured", program.format(0.01), "less: " + program.format(0.005),
+                  LADDER_LOCK_DIR=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert "less" in done.stdout and "ms/step" in done.stdout and (tmp_path / "measured" / "report.md").exists()
+    imported = subprocess.run([prefix / "bin" / "python", "-I", "-c", "import ladder_client; ladder_client.step(1.0)"], capture_output=True, check=False)
+    assert imported.returncode == 0 and (prefix / "share" / "gpt2-ladder" / "client" / "look" / "sitecustomize.py").is_file()
