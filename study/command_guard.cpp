@@ -99,8 +99,8 @@ CommandGuard guard_command(const RunsByRepeat& runs, const RunsByRepeat& referen
                              by_chance(own, std::min(deviations.size(), reference_runs.size()), reference_runs.size()));
   if (guard.tolerance > share_comparable * worst.loss) {
     return {{},
-            fmt::format("not comparable: the first command's own runs are {:.3g} apart; seed it, or make more repeats",
-                        own)};
+            fmt::format("not comparable in {} runs: the first command's own are {:.3g} apart; seed it",
+                        reference_runs.size(), own)};
   }
   guard.deviation = harness::mean_with_interval(deviations).center;
   guard.passed = std::abs(*guard.deviation) <= guard.tolerance;

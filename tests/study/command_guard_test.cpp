@@ -83,8 +83,7 @@ TEST(CommandGuard, ALimitOverAHundredthTellsNothing) {
   const RunsByRepeat first = runs({run_with(falling()), run_with(falling(0.001))});
   const auto unknown = guard_command(runs({run_with(falling()), run_with(falling())}), first);
   EXPECT_FALSE(unknown.verdict);
-  EXPECT_EQ(unknown.words,
-            "not comparable: the first command's own runs are 0.001 apart; seed it, or make more repeats");
+  EXPECT_EQ(unknown.words, "not comparable in 2 runs: the first command's own are 0.001 apart; seed it");
   EXPECT_TRUE(guard_command(runs({run_with(falling()), run_with(falling())}),
                             runs({run_with(falling()), run_with(falling(0.0005))}))
                   .verdict);
