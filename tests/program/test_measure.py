@@ -482,7 +482,8 @@ def test_a_look_tells_a_flag_that_is_ignored_from_one_that_is_not(measure, study
     assert rungs[3]["command"]["seen"] == [] and [line for line in rungs[1]["command"]["seen"] if line.endswith("-> AdamW fused")]
     assert "seen" not in rungs[2]["command"] and "only a program with PyTorch's optimizers can be looked at" in done.stderr
     assert "Nothing that can be seen differs with \"again\": is the flag read?" in " ".join(done.stdout.split()), done.stdout
-    assert {file.stem for file in (tmp_path / "study" / "looks").iterdir()} == {rung["name"] for rung in read_json(tmp_path / "study" / "plan.json")["rungs"] if rung["name"] in ("again", "fused") or "train" in rung["name"]}
+    planned = read_json(tmp_path / "study" / "plan.json")["rungs"]
+    assert {file.stem for file in (tmp_path / "study" / "looks").iterdir()} == {planned[i]["name"] for i in (0, 1, 3)}
 
 
 @needs_torch
