@@ -86,8 +86,9 @@ void prepare(const Side& side, const std::string& command, const fs::path& out) 
   const ChildResult child = harness::run_child(
       {.argv = {"/bin/sh", "-c", command}, .log = log, .limit_s = limit_s, .directory = side.directory});
   if (child.succeeded()) return;
-  const std::string why =
-      fmt::format("--prepare failed in {}: {}{}", side.name, child.describe(limit_s), last_lines(log));
+  const std::string why = fmt::format("--prepare failed in {}: {}; all that it printed: {}", side.name,
+                                      child.describe(limit_s), log.string());
+  show_end(log);
   if (std::string(side.name) == "base") throw harness::Unfit(why);
   throw std::runtime_error(why);
 }

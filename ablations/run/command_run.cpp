@@ -541,7 +541,8 @@ std::optional<Trial> tried(const Plan& plan, size_t rung, const fs::path& folder
     std::string fault = process.fault();
     if (process.lines().empty() && fault.empty()) fault = "printed no step";
     if (!fault.empty()) {
-      std::string message = fmt::format("{}: {}{}", files::in_quotes(command.typed), fault, last_lines(process.log()));
+      std::string message = fmt::format("{}: {}", files::in_quotes(command.typed), fault);
+      show_end(process.log());
       if (process.lines().empty()) {
         const auto shapes = process.reader().frequent_shapes();
         if (!shapes.empty()) fmt::print(stderr, "what it printed, the most frequent lines first (N: a number):\n");
@@ -605,13 +606,13 @@ BegunFolder::~BegunFolder() {
   fs::remove(folder_, ignored);  // if nothing is left in it
 }
 
-std::string last_lines(const fs::path& log) {
+void show_end(const fs::path& log) {
   constexpr size_t most = 12;
   std::vector<std::string> lines;
   std::istringstream stream(files::read_end(log, 8192));
   for (std::string line; std::getline(stream, line);) lines.push_back(files::shortened(files::printable(line), 160));
   if (lines.size() > most) lines.erase(lines.begin(), lines.end() - most);
-  return lines.empty() ? "" : fmt::format("\n  {}", fmt::join(lines, "\n  "));
+  if (!lines.empty()) fmt::print(stderr, "the end of what it printed:\n  {}\n", fmt::join(lines, "\n  "));
 }
 
 double run_s(const Plan& plan, const Trial& trial) {

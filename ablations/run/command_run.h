@@ -53,8 +53,8 @@ class BegunFolder {
   std::vector<std::string> parts_;
 };
 
-// The end of what a program printed, each line on one of its own; empty: it printed nothing.
-std::string last_lines(const std::filesystem::path& log);
+// Prints the end of what a program printed on standard error.
+void show_end(const std::filesystem::path& log);
 
 // Makes the runs of a plan of commands. Throws std::invalid_argument for a plan without.
 RunMaker commands(const Plan& plan, const std::filesystem::path& folder);

@@ -258,9 +258,14 @@ def test_a_terminal_on_request(measure, tmp_path) -> None:
     assert one_record(tmp_path / "study")["status"] == "ok"
 
 
-def test_bursts_that_no_terminal_helps(measure) -> None:
+def test_lines_of_one_read_share_its_time(measure, tmp_path) -> None:
+    """A program that no terminal helps: fifty lines at once. Their time is the mean of the fifty."""
     bursts = prints('held = globals().get("held", "") + f"step {step} loss {3 / (step + 1)}\\n"\n    if step % 50 == 49: print(held, flush=True); held = ""')
-    assert "its lines come several at once, because it holds back what it prints: print with flush" in message(measure(bursts))
+    assert measure(bursts).returncode == 0
+    timing = one_record(tmp_path / "study")["timing"]
+    timed = timing["step_ms"][timing["warmup_steps"]:]
+    assert len(timed) >= 8 * 50 and min(timed) > 3.9, "it sleeps for 4 ms in each step"
+    assert all(len(set(timed[i:i + 50])) == 1 for i in range(0, len(timed), 50))
 
 
 def test_what_it_started_is_gone(measure, tmp_path) -> None:
