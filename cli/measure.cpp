@@ -1,5 +1,5 @@
 // `ladder measure`: any training program's steps, compared in pairs of fresh processes.
-#include "ablations/plan/commands.h"
+#include "ablations/plan/command_rungs.h"
 #include "ablations/plan/make_plan.h"
 #include "ablations/run/command_run.h"
 #include "ablations/run/study_folder.h"

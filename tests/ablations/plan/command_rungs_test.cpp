@@ -1,5 +1,5 @@
 // Commands as they are typed, and the rungs that they become.
-#include "ablations/plan/commands.h"
+#include "ablations/plan/command_rungs.h"
 
 #include "ablations/plan/make_plan.h"
 
@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace commands_test {
+namespace command_rungs_test {
 
 using namespace ablations;
 using Texts = std::vector<std::string>;
@@ -142,4 +142,4 @@ TEST(Commands, WhatCannotBeRunIsRefusedInOneLine) {
       std::string::npos);
 }
 
-}  // namespace commands_test
+}  // namespace command_rungs_test

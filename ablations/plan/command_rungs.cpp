@@ -1,4 +1,4 @@
-#include "ablations/plan/commands.h"
+#include "ablations/plan/command_rungs.h"
 
 #include "files/printable.h"
 #include "text/figures.h"
