@@ -231,11 +231,11 @@ void add_measure(CommandLine& line) {
            "Commands go through sh as they are typed. Exit status: 1 if a command failed or its losses are others.",
        .examples = {
            {"ladder measure 'python train.py' 'python train.py --compile'", "Is --compile faster, and how much?"},
-           {"ladder measure 'python train.py' 'bf16: + --dtype bf16' 'TF32: + TF32=1' '+ --fused'",
+           {"ladder measure 'python train.py' 'bf16: + --dtype bf16' '+ TF32=1'",
             "A ladder: each adds to the one before."},
-           {"ladder measure --mode leave-one-out 'python train.py' '+ --compile' '+ --fused'",
+           {"ladder measure --mode leave-one-out 'python t.py' '+ --compile' '+ --fused'",
             "What is lost without each."},
-           {"ladder measure 'python train.py --out {run}' 'python train.py --out {run} --lr 3e-4'",
+           {"ladder measure 'python train.py --out {run}' '+ --fused'",
             "Every run writes into a folder of its own."}}});
   MeasureFlags& flags = command.runs(measure);
   command.heading("Arguments");

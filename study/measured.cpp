@@ -21,7 +21,7 @@ namespace {
 
 // The readings that a GPU's monitor (harness/machine/gpu_monitor.h) could not give.
 std::string why_unwatched(const Record& record) {
-  if (!record.is_on_gpu() && !record.monitor) return "";
+  if (!record.is_on_gpu() && !(record.command && record.monitor)) return "";
   const MonitorSummary monitor = record.monitor.value_or(MonitorSummary{});
   if (monitor.unavailable) return *monitor.unavailable;
   const auto note_of = [&](const std::string& field) {
