@@ -279,7 +279,7 @@ class CommandProcess {
     const std::string how = child_.end == ChildResult::End::exited && child_.code == 0
                                 ? "ended by itself"
                                 : child_.describe(plan_.run_limit_s);
-    const std::string last = last_line(log());
+    const std::string last = last_line(log(), "\r\n");  // of a bar what it shows now
     const std::string said = last.empty() ? "" : "; its last line: " + last;
     if (lines_.empty()) return fmt::format("{} before a step was found in what it printed{}", how, said);
     const auto steps = lines_.back().step - lines_.front().step;
