@@ -229,14 +229,15 @@ void add_measure(CommandLine& line) {
            "that run. Leaves a folder with the records, a table, a page and charts.\n"
            "\"+ --flag\" adds to the command before it, \"+ NAME=value\" sets a variable, \"title: command\" names it. "
            "Commands go through sh as they are typed. Exit status: 1 if a command failed or its losses are others.",
-       .examples = {
-           {"ladder measure 'python train.py' 'python train.py --compile'", "Is --compile faster, and how much?"},
-           {"ladder measure 'python train.py' 'bf16: + --dtype bf16' '+ TF32=1'",
-            "A ladder: each adds to the one before."},
-           {"ladder measure --mode leave-one-out 'python t.py' '+ --compile' '+ --fused'",
-            "What is lost without each."},
-           {"ladder measure 'python train.py --out {run}' '+ --fused'",
-            "Every run writes into a folder of its own."}}});
+       .examples = {{"ladder measure 'python train.py' 'python train.py --compile'",
+                     "Is --compile faster, and how much?"},
+                    {"ladder measure 'python train.py' 'bf16: + --dtype bf16' '+ TF32=1'",
+                     "A ladder: each adds to the one before."},
+                    {"ladder measure --mode leave-one-out 'python t.py' '+ --compile' '+ --fused'",
+                     "What is lost without each."},
+                    {"ladder measure 'python train.py --out {run}' '+ --fused'",
+                     "Every run writes into a folder of its own."}},
+       .common = {"--repeats", "--steps", "--warmup", "--mode", "--steps-from", "--look", "--out", "--resume"}});
   MeasureFlags& flags = command.runs(measure);
   command.heading("Arguments");
   command.add_option("command", flags.commands, "what is run, each in quotes")->required()->type_name("COMMAND");
@@ -247,7 +248,7 @@ void add_measure(CommandLine& line) {
   add_number(command, "--warmup", flags.warmup, "steps before them (default 10)", 0, 100000);
   add_number(command, "--for-s", flags.budget_s, "as many repeats as fit into so many seconds", 1, 1000000);
   add_choice(command, "--mode", flags.mode, {"cumulative", "leave-one-out", "one-at-a-time", "factorial"},
-             "how the pieces with + are combined (default: cumulative)", "MODE");
+             ": how the pieces with + are combined (default: cumulative)", "MODE");
   add_number(command, "--limit-s", flags.limit_s, "seconds after which a run is stopped (default 900)", 1, 1000000);
   add_number(command, "--order-seed", flags.order_seed, "seed of the runs' order (default: random)", 0, 1000000000);
   command.add_flag("--wait", flags.wait, "wait until no other ladder measures here");
@@ -256,7 +257,7 @@ void add_measure(CommandLine& line) {
            "where a line has its step and loss: 'it (?P<step>\\d+) .*loss (?P<loss>\\S+)'", "REGEX");
   add_number(command, "--tokens", flags.tokens, "tokens of a step, of every command", 1, 1000000000000);
   add_choice(command, "--losses", flags.losses, {"guarded", "free"},
-             "free: commands may learn differently (default: guarded)", "WHAT");
+             "; free: commands may learn differently (default: guarded)", "WHAT");
   command.add_flag("--look", flags.look,
                    "run each once more and see what it does in PyTorch: what differs between the commands");
   command.add_flag("--hook", flags.hook, "time the steps of PyTorch's optimizer, where a program prints too little");

@@ -298,9 +298,11 @@ class CommandProcess {
     const std::string how = child_.end == ChildResult::End::exited && child_.code == 0
                                 ? "ended by itself"
                                 : child_.describe(plan_.run_limit_s);
-    if (lines_.empty()) return fmt::format("{} before a step was found in what it printed", how);
+    const std::string last = last_line(log(), "\r\n");  // of a bar what it shows now
+    const std::string said = last.empty() ? "" : "; its last line: " + last;
+    if (lines_.empty()) return fmt::format("{} before a step was found in what it printed{}", how, said);
     const auto steps = lines_.back().step - lines_.front().step;
-    return fmt::format("{} after {} step{}; {}", how, steps, steps == 1 ? "" : "s", seen);
+    return fmt::format("{} after {} step{}; {}{}", how, steps, steps == 1 ? "" : "s", seen, said);
   }
 
   [[nodiscard]] Record record(const PlannedRun& run, const std::vector<std::string>& applied,
@@ -649,10 +651,7 @@ RunMaker commands(const Plan& plan, const fs::path& folder) {
             process.make(on_line);
             const ChildResult& child = process.child();
             if (child.end == ChildResult::End::interrupted) return std::nullopt;
-            const std::string last = last_line(process.log());
-            const std::string fault = process.fault().empty() || last.empty()
-                                          ? process.fault()
-                                          : process.fault() + "; its last line: " + last;
+            const std::string fault = process.fault();
             const FailureKind kind = child.end == ChildResult::End::signaled      ? FailureKind::signal
                                      : child.end == ChildResult::End::timed_out   ? FailureKind::timeout
                                      : child.end == ChildResult::End::not_started ? FailureKind::spawn

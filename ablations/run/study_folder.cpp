@@ -171,10 +171,10 @@ fs::path trace_file(const fs::path& folder, const Rung& rung) {
   return folder / "traces" / (name_of(rung) + ".trace.json");
 }
 
-std::string last_line(const fs::path& log) {
+std::string last_line(const fs::path& log, const char* ends) {
   std::string text = files::read_end(log, 4096);
   text.erase(text.find_last_not_of(" \r\n") + 1);
-  return files::shortened(files::printable(text.substr(text.find_last_of("\r\n") + 1)), 300);
+  return files::shortened(files::printable(text.substr(text.find_last_of(ends) + 1)), 300);
 }
 
 fs::path child_file(const fs::path& folder, const std::string& run_id) {

@@ -76,8 +76,9 @@ void remove_unfinished_files(const std::filesystem::path& folder, const std::set
 // The same for all files of a plan's runs.
 void remove_unfinished_files(const Plan& plan, const std::filesystem::path& folder);
 
-// The end of what a run printed, whatever that was: one line of UTF-8 without control characters.
-std::string last_line(const std::filesystem::path& log);
+// The end of what a run printed, whatever that was: one line of UTF-8 without control characters. `ends`: characters
+// that end a line.
+std::string last_line(const std::filesystem::path& log, const char* ends = "\n");
 
 // Where the run's child writes its record.
 std::filesystem::path child_file(const std::filesystem::path& folder, const std::string& run_id);
