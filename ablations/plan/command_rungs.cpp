@@ -46,6 +46,19 @@ size_t end_of_word(std::string_view text, size_t at) {
   return std::min(at, text.size());
 }
 
+// Behind every "export NAME=value; " that a command begins with.
+size_t end_of_exports(std::string_view command) {
+  constexpr std::string_view exports = "export ";
+  size_t at = 0;
+  while (command.substr(at).starts_with(exports)) {
+    size_t end = end_of_word(command, at + exports.size());
+    while (end < command.size() && command[end - 1] != ';') end = end_of_word(command, end + 1);
+    if (end + 1 >= command.size()) break;
+    at = end + 1;
+  }
+  return at;
+}
+
 struct Typed {
   std::string title, text;  // text: of a piece, without its "+"
   bool adds = false;
@@ -168,7 +181,9 @@ std::string added_to(const std::string& command, const std::string& piece) {
     flags = std::min(piece.find_first_not_of(" \t\n", end_of_word(piece, flags)), piece.size());
   }
   if (flags == 0) return command + " " + piece;
-  const std::string exported = fmt::format("export {}; {}", trimmed(piece.substr(0, flags)), command);
+  const size_t begin = end_of_exports(command);  // of two values of a variable the later one counts
+  const std::string exported =
+      fmt::format("{}export {}; {}", command.substr(0, begin), trimmed(piece.substr(0, flags)), command.substr(begin));
   return flags == piece.size() ? exported : exported + " " + piece.substr(flags);
 }
 
