@@ -224,7 +224,7 @@ std::string figures_line(const Study& study) {
   if (mfu_of(*last)) {
     parts.push_back("MFU " + both([](const StudyRung& rung) { return mfu_of(rung) ? percent(*mfu_of(rung)) : ""; }));
   }
-  if (last->peak_memory_bytes) {
+  if (last->peak_memory_bytes && gib(*last->peak_memory_bytes) >= 0.05) {
     parts.push_back(both([](const StudyRung& rung) {
                       return rung.peak_memory_bytes ? fmt::format("{:.1f}", gib(*rung.peak_memory_bytes)) : "";
                     }) +
@@ -303,6 +303,12 @@ std::vector<std::string> lines_of(const Study& study) {
       lines.push_back(
           fmt::format("{} starts {} s later, so it pays from step {} on.", in_quotes(shortened(rung.title, 40)),
                       digits3(rung.command->first_step_s - study.rungs.front().command->first_step_s), *step));
+    }
+    if (const auto& seen = rung.command->seen; seen && !seen->empty()) {
+      const std::vector<std::string> first(seen->begin(),
+                                           seen->begin() + std::min<std::ptrdiff_t>(3, std::ssize(*seen)));
+      lines.push_back(fmt::format("Seen with {}: {}{}.", in_quotes(shortened(rung.title, 40)), fmt::join(first, "; "),
+                                  seen->size() > 3 ? fmt::format("; {} more", seen->size() - 3) : ""));
     }
     if (!rung.command->losses.empty()) {
       lines.push_back(fmt::format("Losses of {}: {}.", in_quotes(shortened(rung.title, 40)), rung.command->losses));

@@ -136,9 +136,6 @@ void add_looks(const Study& study, std::vector<Remark>& remarks) {
     } else if (rung.command->seen->empty()) {
       say(remarks, Severity::warn, "nothing-differs",
           fmt::format("Nothing that can be seen differs with {}: is the flag read?", in_quotes(rung.title)));
-    } else {
-      say(remarks, Severity::info, "seen",
-          fmt::format("Seen to differ with {}: {}.", in_quotes(rung.title), fmt::join(*rung.command->seen, "; ")));
     }
   }
   if (unseen.empty()) return;
