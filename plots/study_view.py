@@ -265,7 +265,7 @@ def one(report, part):
     missing += ["`ladder report A B`, of two devices, versions or settings"] + more
     shown += [folded(figure) for figure in related.values()]
     shown.append(again)
-    if "command" not in part["study"]["rungs"][0]:  # the rest is for GPT-2
+    if not any("command" in rung for rung in part["study"]["rungs"]):  # the rest is for GPT-2
         shown.append(Fold("more", ["What else could be measured"], [Line(run) for run in missing]))
     return Page(part["study"]["said"], shown, "report.json")
 

@@ -271,18 +271,14 @@ class CommandProcess {
   [[nodiscard]] bool holds_back() const { return !by_client_ && reader_.bursts(); }
   [[nodiscard]] std::string shape() const { return by_client_ ? "lines of ladder_client" : reader_.shape(); }
 
-  // Milliseconds of a step, for each line but the first. Lines of one read share the time since the read before.
   [[nodiscard]] std::vector<double> step_ms() const {
-    std::vector<double> ms;
-    for (size_t i = 1; i < lines_.size();) {
-      const size_t before = i - 1;
-      size_t last = i;
-      while (last + 1 < lines_.size() && lines_[last + 1].seconds == lines_[i].seconds) ++last;
-      const double each = 1000 * (lines_[last].seconds - lines_[before].seconds) /
-                          static_cast<double>(lines_[last].step - lines_[before].step);
-      for (; i <= last; ++i) ms.push_back(std::max(each, least_step_ms));
+    std::vector<int64_t> steps;
+    std::vector<double> seconds;
+    for (const StepLine& line : lines_) {
+      steps.push_back(line.step);
+      seconds.push_back(line.seconds);
     }
-    return ms;
+    return step_ms_of(steps, seconds);
   }
   [[nodiscard]] std::vector<double> timed_ms() const {
     std::vector<double> ms = step_ms();
@@ -615,6 +611,18 @@ void show_end(const fs::path& log) {
   for (std::string line; std::getline(stream, line);) lines.push_back(files::shortened(files::printable(line), 160));
   if (lines.size() > most) lines.erase(lines.begin(), lines.end() - most);
   if (!lines.empty()) fmt::print(stderr, "the end of what it printed:\n  {}\n", fmt::join(lines, "\n  "));
+}
+
+std::vector<double> step_ms_of(const std::vector<int64_t>& steps, const std::vector<double>& seconds) {
+  std::vector<double> ms;
+  for (size_t i = 1; i < steps.size();) {
+    const size_t before = i - 1;
+    size_t last = i;
+    while (last + 1 < steps.size() && seconds[last + 1] == seconds[i]) ++last;
+    const double each = 1000 * (seconds[last] - seconds[before]) / static_cast<double>(steps[last] - steps[before]);
+    for (; i <= last; ++i) ms.push_back(std::max(each, least_step_ms));
+  }
+  return ms;
 }
 
 double run_s(const Plan& plan, const Trial& trial) {

@@ -32,6 +32,10 @@ std::optional<Trial> tried(const Plan& plan, size_t rung, const std::filesystem:
 std::string look_at(const Plan& plan, size_t rung, const std::filesystem::path& folder,
                     const std::filesystem::path& file);
 
+// Milliseconds of a step, for each line but the first, from lines' steps, which go up, and the times at which they were
+// read, in seconds. Lines of one read share the time since the read before.
+std::vector<double> step_ms_of(const std::vector<int64_t>& steps, const std::vector<double>& seconds);
+
 // What a run of the command will take, by its trial. Its first step is warm then.
 double run_s(const Plan& plan, const Trial& trial);
 

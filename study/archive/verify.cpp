@@ -112,10 +112,7 @@ std::vector<Finding> check_command(const Record& record, const std::string& name
   }
   const auto first_timed = static_cast<size_t>(timing.warmup_steps);
   RunTiming expected{.window_ms = 1000 * (seconds.back() - seconds[first_timed])};
-  for (size_t i = 0; i < intervals; ++i) {
-    const double ms = 1000 * (seconds[i + 1] - seconds[i]) / static_cast<double>(steps[i + 1] - steps[i]);
-    expected.step_ms.push_back(std::max(ms, least_step_ms));
-  }
+  expected.step_ms = step_ms_of(steps, seconds);
   Differences found(name);
   found.compare(Json(timing.step_ms), Json(expected.step_ms), "/timing/step_ms");
   found.compare(Json(timing.window_ms), Json(expected.window_ms), "/timing/window_ms");

