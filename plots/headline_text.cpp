@@ -38,7 +38,7 @@ std::string ratio_words(double ratio, const Bounds& bounds) {
 
 // What the reference is. A rung that only moves the work to a GPU is float32 there.
 std::string reference_words(const StudyRung& reference) {
-  return reference.optimization == "gpu" ? "float32 on the same GPU" : in_quotes(reference.title);
+  return reference.optimization == "gpu" && !reference.command ? "float32 on the same GPU" : in_quotes(reference.title);
 }
 
 // ---- other programs

@@ -114,7 +114,7 @@ std::vector<ReportedRun> runs_of(const StudyFiles& files) {
 std::map<std::string, TechniqueText> techniques_of(const Study& study) {
   std::map<std::string, TechniqueText> list;
   for (const StudyRung& rung : study.rungs) {
-    const Optimization* known = rung.optimization ? find_optimization(*rung.optimization) : nullptr;
+    const Optimization* known = rung.optimization && !rung.command ? find_optimization(*rung.optimization) : nullptr;
     if (known != nullptr) list[known->name] = technique_text(*known, study);
   }
   return list;

@@ -185,6 +185,7 @@ std::map<std::string, double> times_by_setting(const Json& micro, const std::str
 }  // namespace
 
 std::vector<Seen> seen_in(const Study& study, const std::string& optimization) {
+  if (of_commands(study)) return {};  // a piece may be called as an optimization is
   if (study.mode == Mode::cumulative) return seen_in_ladder(study, optimization);
   return study.mode == Mode::sweep ? seen_in_sweep(study, optimization) : seen_by_worth(study, optimization);
 }

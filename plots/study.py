@@ -131,7 +131,7 @@ def swept_value(study, rung):
 
 def label(study, rung):
     """'+ bf16 autocast', in a sweep 'B=2 bf16 autocast'."""
-    if rung["optimization"] == "gpu":  # the same arithmetic as before, elsewhere
+    if rung["optimization"] == "gpu" and "command" not in rung:  # the same arithmetic as before, elsewhere
         return "float32 on the GPU"
     return swept_value(study, rung) + clean(rung["label"])
 

@@ -141,7 +141,7 @@ StudyRung rung_by_itself(const Plan& plan, size_t index, const Measured& measure
     if (!rung.peer && !rung.command) leave_out_unknown(runs.begin()->second.recipe, rung.recipe);
     rung.runs_ok = runs.size();
     judge_alone(runs, rung);
-    const Optimization* optimization = find_optimization(plan.rungs[index].optimization);
+    const Optimization* optimization = rung.command ? nullptr : find_optimization(plan.rungs[index].optimization);
     if (optimization != nullptr && rung.title == optimization->title) {
       rung.title = title_after_proof(*optimization, runs.begin()->second.observations);
     }

@@ -18,6 +18,7 @@ using files::Json;
 
 // A recipe's fields that a plan does not say, as in plans from before there were these fields, have their plain value.
 Json completed(Json plan) {
+  if (plan.contains("commands")) return plan;  // which have none
   for (Json& rung : plan["rungs"]) {
     Json recipe = model::to_json(model::Recipe());
     recipe.update(rung["recipe"]);
@@ -42,7 +43,7 @@ TEST(PlanDocument, OfTheEvidenceIsTheSameWhenCopied) {
     if (!fs::exists(study.path() / "plan.json")) continue;
     const Json json = files::read_any_json(study.path() / "plan.json");
     expect_kept(json);
-    if (!json.contains("commands")) expect_kept(completed(json));
+    expect_kept(completed(json));
     ++seen;
   }
   EXPECT_GE(seen, 6U);
