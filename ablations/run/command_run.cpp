@@ -540,8 +540,9 @@ std::optional<Trial> tried(const Plan& plan, size_t rung, const fs::path& folder
     if (process.lines().empty() && fault.empty()) fault = "printed no step";
     if (!fault.empty()) {
       std::string message = fmt::format("{}: {}", files::in_quotes(command.typed), fault);
-      show_end(process.log());
-      if (process.lines().empty()) {
+      if (process.child().end == ChildResult::End::exited && process.child().code != 0) {
+        show_end(process.log());
+      } else if (process.lines().empty()) {
         const auto shapes = process.reader().frequent_shapes();
         if (!shapes.empty()) fmt::print(stderr, "what it printed, the most frequent lines first (N: a number):\n");
         for (const auto& [shape, count] : shapes) fmt::print(stderr, "  {:>6}  {}\n", count, shape);

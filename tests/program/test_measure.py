@@ -129,8 +129,11 @@ def processes_with(word: str) -> list[int]:
 ])
 def test_a_program_without_steps_is_told_in_one_line(measure, tmp_path, command, says) -> None:
     done = measure(command)
-    for words in ["\"--steps-from 'regex with (?P<step>\\d+) and (?P<loss>\\S+)' says where its steps are".strip('"'), *says]:
+    for words in says:
         assert words in message(done), done.stderr
+    # A program that failed shows its end; one that did not may print its steps otherwise.
+    hint = "--steps-from 'regex with (?P<step>\\d+) and (?P<loss>\\S+)' says where its steps are"
+    assert ("the end of what it printed:" in done.stderr) == ("exit status" in says[0]) != (hint in message(done)), done.stderr
     assert "\x1b" not in done.stderr and "\udcff" not in done.stderr
     log = re.search(r"all that it printed: (\S+)$", message(done))[1]
     assert pathlib.Path(log).is_file()
