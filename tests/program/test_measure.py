@@ -701,3 +701,16 @@ def test_gpus_are_locked_watched_and_named(measure, start, here, study, environm
     done = measure(LOOP_PY, variables=variables, out=tmp_path / "cpu")
     assert done.returncode == 0 and "no GPU is used" in done.stderr, done.stderr
     assert study(tmp_path / "cpu")["device"]["kind"] == "cpu" and "monitor" not in one_record(tmp_path / "cpu")
+
+
+def test_a_later_start_pays_from_a_step_on(measure, here, tmp_path) -> None:
+    """The program says its times itself, so that they are the same on any machine."""
+    (here / "says.py").write_text("import json, os, sys, time\npace, start = map(float, sys.argv[1:])\nt = time.monotonic() + start\n"
+                                  "with open(os.environ['LADDER_LOG'], 'a') as log:\n    for step in range(50):\n"
+                                  "        log.write(json.dumps({'step': step, 't': t + step * pace, 'loss': 1}) + '\\n')\ntime.sleep(600)\n")
+    slow, fast = (f"{shlex.quote(sys.executable)} says.py {words}" for words in ("0.1 0", "0.05 50"))
+    done = measure(slow, fast, short=("--warmup", "1", "--steps", "8", "--repeats", "2"))
+    said = re.search(r"starts (\d+\.\d+) s later, so it pays from step (\d+) on", " ".join(done.stdout.split()))
+    assert said and float(said[1]) == pytest.approx(50, abs=2) and int(said[2]) == pytest.approx(1000, abs=40), done.stdout
+    done = measure(fast, slow, short=("--warmup", "1", "--steps", "8", "--repeats", "2"), out=tmp_path / "other")
+    assert done.returncode == 0 and "pays from" not in " ".join(done.stdout.split())
