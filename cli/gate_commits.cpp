@@ -41,7 +41,8 @@ constexpr double git_limit_s = 600;
 // What git prints, without its last line end. Throws std::invalid_argument with git's own words if it fails.
 std::string git(std::vector<std::string> words, const fs::path& log) {
   words.insert(words.begin(), {"/usr/bin/env", "git"});
-  const ChildResult child = harness::run_child({.argv = words, .log = log, .limit_s = git_limit_s});
+  const ChildResult child =
+      harness::run_child({.argv = words, .log = log, .ends_at_interrupt = false, .limit_s = git_limit_s});
   std::string said = files::read_file(log, size_t{1} << 20);
   while (!said.empty() && said.back() == '\n') said.pop_back();
   fs::remove(log);
@@ -77,7 +78,7 @@ struct Side {
   fs::path directory;  // in it: as deep as the folder in which the gate was called
 };
 
-// Throws harness::Unfit if base cannot be prepared, std::runtime_error if head cannot.
+// Throws harness::Unfit if base cannot be prepared, std::runtime_error if head cannot. Returns at an interrupt, too.
 void prepare(const Side& side, const std::string& command, const fs::path& out) {
   if (command.empty()) return;
   fmt::print(stderr, "preparing {} ...\n", side.name);
@@ -85,7 +86,7 @@ void prepare(const Side& side, const std::string& command, const fs::path& out) 
   const fs::path log = out / "logs" / fmt::format("prepare-{}.log", side.name);
   const ChildResult child = harness::run_child(
       {.argv = {"/bin/sh", "-c", command}, .log = log, .limit_s = limit_s, .directory = side.directory});
-  if (child.succeeded()) return;
+  if (child.succeeded() || child.end == ChildResult::End::interrupted) return;
   const std::string why = fmt::format("--prepare failed in {}: {}; all that it printed: {}", side.name,
                                       child.describe(limit_s), log.string());
   show_end(log);
@@ -163,7 +164,7 @@ void choose_pairs(Plan& plan, const GateFlags& flags) {
 }
 
 Plan plan_of(const GateFlags& flags, const std::vector<Side>& sides) {
-  const int64_t pairs = flags.pairs > 0 ? flags.pairs : flags.calibrate ? 16 : 8;
+  const int64_t pairs = pairs_of(flags);
   Plan plan{.id = "",
             .created = harness::utc_now(),
             .ladder = {.name = "measure", .title = "1 command", .file = {}},
@@ -173,14 +174,7 @@ Plan plan_of(const GateFlags& flags, const std::vector<Side>& sides) {
             .repeats = pairs,
             .run_limit_s = static_cast<double>(flags.limit_s),
             .rungs = arms_of(command_text(flags.command), sides)};
-  plan.gate = GateTerms{.min_effect = flags.min_effect,
-                        .top_up = flags.calibrate    ? 0
-                                  : flags.top_up < 0 ? pairs
-                                                     : flags.top_up,
-                        .baselines = fs::absolute(flags.baselines).string(),
-                        .calibrates = flags.calibrate,
-                        .saves = flags.save,
-                        .force = flags.force};
+  plan.gate = terms_of(flags, pairs);
   plan.repeats += plan.gate->top_up;
   plan.commands = CommandTerms{.steps_from = flags.steps_from, .tokens_per_step = flags.tokens};
   plan.id = "gate-" + study_id(plan.ladder.name, plan.created);
@@ -235,10 +229,12 @@ int gate_of_commits(const GateFlags& flags) {
   Plan plan = plan_of(flags, sides);
   for (const std::string& line : harness::disturbances()) fmt::print(stderr, "note: {}\n", line);
   for (size_t i = 0; i < plan.rungs.size(); ++i) {
-    fmt::print(stderr, "trying {} ...\n", sides[i].name);
     std::optional<Trial> trial;
     try {
-      trial = tried(plan, i, out);
+      if (!harness::interrupted()) {
+        fmt::print(stderr, "trying {} ...\n", sides[i].name);
+        trial = tried(plan, i, out);
+      }
     } catch (const std::invalid_argument& error) {
       if (i == 0) throw harness::Unfit(fmt::format("base: {}", error.what()));
       throw std::runtime_error(fmt::format("head: {}", error.what()));

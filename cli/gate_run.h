@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ablations/run/runner.h"
+#include "cli/commands.h"
 #include "results/gate.h"
 #include "study/gate/gate_verdict.h"
 
@@ -12,6 +13,10 @@
 #include <vector>
 
 namespace cli {
+
+// The pairs that the flags ask for, without the top-up, and what the gate declares before its first run.
+int64_t pairs_of(const GateFlags& flags);
+GateTerms terms_of(const GateFlags& flags, int64_t pairs);
 
 // Returns the exit status. `maker`: of a part of the plan. failures: what an earlier attempt left, as warnings.
 // `interrupted`: what an interrupted gate says after "completed runs are saved; ".

@@ -299,9 +299,7 @@ std::vector<std::string> lines_of(const Study& study) {
   }
   for (const StudyRung& rung : study.rungs) {
     if (!rung.command || &rung == &study.rungs.front()) continue;
-    const double later_s = rung.command->first_step_s - study.rungs.front().command->first_step_s;
-    const bool is_worth_saying = later_s > 0.1 && rung.speedup_first && rung.speedup_first->is_faster();
-    if (const auto step = rung.command->pays_from_step; step && is_worth_saying) {
+    if (const auto step = rung.command->pays_from_step) {
       lines.push_back(
           fmt::format("{} starts {} s later, so it pays from step {} on.", in_quotes(shortened(rung.title, 40)),
                       digits3(rung.command->first_step_s - study.rungs.front().command->first_step_s), *step));

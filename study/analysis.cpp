@@ -38,14 +38,17 @@ std::vector<double> times_in(const RunsByRepeat& runs) {
   return times;
 }
 
-// From which step on a command is ahead of the first although it starts later.
+// From which step on a command that is faster is ahead of the first although it starts noticeably later.
 void add_breakeven(Rungs& rungs) {
+  constexpr double noticed_s = 0.1;
   const StudyRung& first = rungs.front();
   for (StudyRung& rung : rungs) {
-    if (!rung.command || !rung.is_measured() || !first.is_measured() || &rung == &first) continue;
+    if (!rung.command || !rung.is_measured() || !rung.speedup_first || !rung.speedup_first->is_faster()) continue;
     const double later_s = rung.command->first_step_s - first.command->first_step_s;
     const double gain_s = (first.ms_per_step->median - rung.ms_per_step->median) / 1000;
-    if (later_s > 0 && gain_s > 0) rung.command->pays_from_step = static_cast<int64_t>(std::ceil(later_s / gain_s));
+    if (later_s > noticed_s && gain_s > 0) {
+      rung.command->pays_from_step = static_cast<int64_t>(std::ceil(later_s / gain_s));
+    }
   }
 }
 

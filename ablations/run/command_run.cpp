@@ -12,7 +12,6 @@
 #include "harness/machine/processor_time.h"
 #include "harness/process/descendants.h"
 #include "harness/process/process.h"
-#include "harness/process/unfit.h"
 #include "harness/process/utc.h"
 #include "harness/stats/stats.h"
 
@@ -260,11 +259,8 @@ class CommandProcess {
   [[nodiscard]] const ChildResult& child() const { return child_; }
   [[nodiscard]] const Gpus& gpus() const { return gpus_; }
   [[nodiscard]] const harness::StepReader& reader() const { return reader_; }
-  [[nodiscard]] bool has_enough() const { return has_enough_; }
   [[nodiscard]] fs::path log() const { return folder_ / "logs" / (id_ + ".log"); }
   [[nodiscard]] const std::vector<StepLine>& lines() const { return lines_; }
-  // The line that the timed window begins with.
-  [[nodiscard]] size_t first_timed() const { return first_timed_; }
   [[nodiscard]] bool by_loss() const {
     return std::ranges::all_of(lines_, [](const StepLine& line) { return line.loss.has_value(); });
   }
@@ -472,7 +468,7 @@ class CommandProcess {
   double begun_s_ = 0, window_begun_s_ = 0, window_s_ = 0;
   std::vector<StepLine> lines_;
   std::vector<pid_t> tree_;
-  size_t first_timed_ = 0;
+  size_t first_timed_ = 0;   // the line that the timed window begins with
   int64_t timed_reads_ = 0;  // since the window began
   bool by_client_ = false, window_has_begun_ = false, has_enough_ = false;
   int64_t resident_bytes_ = 0;
@@ -631,21 +627,10 @@ double run_s(const Plan& plan, const Trial& trial) {
   return trial.first_step_s + static_cast<double>(plan.warmup_steps + timed) * trial.step_s;
 }
 
-std::vector<std::unique_ptr<harness::DeviceLock>> occupy_for_commands(const std::string& command, const fs::path& at,
-                                                                      bool wait) {
-  std::set<std::string> names{
-      "cpu"};  // in the set's order, the same for everybody: no two programs wait for each other
-  for (const harness::VisibleGpu& gpu : harness::visible_gpus().gpus) names.insert("gpu-" + gpu.bus_id);
-  std::vector<std::unique_ptr<harness::DeviceLock>> held;
-  for (const std::string& name : names) {
-    held.push_back(std::make_unique<harness::DeviceLock>(
-        name, fmt::format("{} (pid {}, {})", command, ::getpid(), fs::absolute(at).string()),
-        [wait](const std::string& taken) {
-          if (!wait) throw harness::Unfit(taken + "; begin when it has ended, or pass --wait");
-          fmt::print(stderr, "{}; waiting for its end\n", taken);
-        }));
-  }
-  return held;
+harness::Occupied occupy_for_commands(const std::string& command, const fs::path& at, bool wait) {
+  std::set<std::string> devices{"cpu"};
+  for (const harness::VisibleGpu& gpu : harness::visible_gpus().gpus) devices.insert("gpu-" + gpu.bus_id);
+  return harness::occupy(devices, command, at, wait);
 }
 
 RunMaker commands(const Plan& plan, const fs::path& folder) {

@@ -9,7 +9,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,7 +18,7 @@ namespace ablations {
 // A run is timed over so many intervals between lines at least.
 constexpr int64_t least_intervals = 8;
 
-// In a record: of an interval between two lines that came at once.
+// In a record: of lines of the first read, before which there is no other. They are of the warm-up.
 constexpr double least_step_ms = 1e-6;
 
 // Tries a rung's command as its runs will be made, with cold caches. What it prints goes to FOLDER/logs/trial-NAME.log.
@@ -39,10 +38,8 @@ std::vector<double> step_ms_of(const std::vector<int64_t>& steps, const std::vec
 // What a run of the command will take, by its trial. Its first step is warm then.
 double run_s(const Plan& plan, const Trial& trial);
 
-// Takes the locks of the processor and of all GPUs that programs started here may use, as occupy() takes those of
-// recipes' devices.
-std::vector<std::unique_ptr<harness::DeviceLock>> occupy_for_commands(const std::string& command,
-                                                                      const std::filesystem::path& at, bool wait);
+// Takes the locks of the processor and of all GPUs that programs started here may use, as harness::occupy.
+harness::Occupied occupy_for_commands(const std::string& command, const std::filesystem::path& at, bool wait);
 
 // The folder of a study of commands. In the end these parts of it are gone, but for the logs, and so is an empty one.
 class BegunFolder {

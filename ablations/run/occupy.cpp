@@ -1,28 +1,14 @@
 #include "ablations/run/occupy.h"
 
 #include "harness/machine/machine.h"
-#include "harness/process/unfit.h"
-
-#include <fmt/format.h>
-#include <unistd.h>
-
-#include <cstdio>
 
 namespace ablations {
 
 Occupied occupy(const std::set<model::Device>& devices, const std::string& command, const std::filesystem::path& at,
                 bool wait) {
-  Occupied locks;
-  // In the set's order, the same for everybody: no two programs wait for each other.
-  for (const model::Device device : devices) {
-    locks.emplace_back(harness::lock_name(device == model::Device::cuda),
-                       fmt::format("{} (pid {}, {})", command, ::getpid(), std::filesystem::absolute(at).string()),
-                       [wait](const std::string& taken) {
-                         if (!wait) throw harness::Unfit(taken + "; begin when it has ended, or pass --wait");
-                         fmt::print(stderr, "{}; waiting for its end\n", taken);
-                       });
-  }
-  return locks;
+  std::set<std::string> names;
+  for (const model::Device device : devices) names.insert(harness::lock_name(device == model::Device::cuda));
+  return harness::occupy(names, command, at, wait);
 }
 
 std::set<model::Device> devices_of(const Plan& plan, const std::vector<PlannedRun>& runs) {

@@ -13,10 +13,9 @@
 
 namespace ablations {
 
-using Occupied = std::list<harness::DeviceLock>;
+using harness::Occupied;
 
-// command: "ladder ablate"; at: the folder it works in. If a device is in use, prints by whom, and waits if `wait`.
-// Otherwise throws harness::Unfit. Two GPUs are two devices; the CPU is one.
+// As harness::occupy, of recipes' devices. The GPU is the current CUDA device.
 Occupied occupy(const std::set<model::Device>& devices, const std::string& command, const std::filesystem::path& at,
                 bool wait);
 

@@ -139,19 +139,12 @@ int64_t runs_in_baselines(const Plan& plan) {
 }
 
 Plan gate_plan(const GateFlags& flags) {
-  int64_t pairs = flags.pairs > 0 ? flags.pairs : flags.calibrate ? 16 : 8;
+  int64_t pairs = pairs_of(flags);
   Plan plan = make_plan(
       {.workload = flags.workload, .ladder = flags.ladder, .repeats = 1, .order_seed = 0, .limit_s = flags.limit_s},
       OwnAre::as_listed);
   const bool both = flags.calibrate || !flags.base.empty();
-  plan.gate = GateTerms{.min_effect = flags.min_effect,
-                        .top_up = flags.calibrate    ? 0
-                                  : flags.top_up < 0 ? pairs
-                                                     : flags.top_up,
-                        .baselines = fs::absolute(flags.baselines).string(),
-                        .calibrates = flags.calibrate,
-                        .saves = flags.save,
-                        .force = flags.force};
+  plan.gate = terms_of(flags, pairs);
   const std::string head = program_of("--head", flags.head);
   const std::string base = flags.calibrate ? head : both ? program_of("--base", flags.base) : "";
   std::vector<Rung> arms;

@@ -570,9 +570,9 @@ void StepReader::add(const Found& found, StepLine line, uint64_t read, std::vect
 }
 
 void StepReader::give(StepLine line, uint64_t read, std::vector<StepLine>& out) {
-  line.burst = read == last_read_;
-  if (line.burst) grouped_ += last_is_grouped_ ? 1 : 2;
-  last_is_grouped_ = line.burst;
+  const bool is_grouped = read == last_read_;
+  if (is_grouped) grouped_ += last_is_grouped_ ? 1 : 2;
+  last_is_grouped_ = is_grouped;
   last_read_ = read;
   ++returned_;
   out.push_back(line);

@@ -27,7 +27,6 @@ struct StepLine {
   std::optional<double> loss;  // NaN or infinity where the program printed that
   std::optional<double> tokens_per_s;  // "tok/s", "tokens/sec", ..., also where they are of one device
   std::optional<double> own_ms;        // what the program says that a step took
-  bool burst = false;                  // it came in one read together with an earlier step line
   // This line begins a better kind of lines (a loss where there was none, ...): forget the steps before it. So does
   // the first line.
   bool restarts = false;

@@ -109,4 +109,17 @@ DeviceLock::DeviceLock(const std::string& device, const std::string& owner,
 
 DeviceLock::~DeviceLock() { ::close(fd_); }
 
+Occupied occupy(const std::set<std::string>& devices, const std::string& command, const fs::path& at, bool wait) {
+  Occupied locks;
+  // In the set's order, the same for everybody: no two programs wait for each other.
+  for (const std::string& device : devices) {
+    locks.emplace_back(device, fmt::format("{} (pid {}, {})", command, ::getpid(), fs::absolute(at).string()),
+                       [wait](const std::string& taken) {
+                         if (!wait) throw Unfit(taken + "; begin when it has ended, or pass --wait");
+                         fmt::print(stderr, "{}; waiting for its end\n", taken);
+                       });
+  }
+  return locks;
+}
+
 }  // namespace harness

@@ -5,6 +5,8 @@
 
 #include <filesystem>
 #include <functional>
+#include <list>
+#include <set>
 #include <string>
 
 namespace harness {
@@ -39,5 +41,11 @@ class DeviceLock {
  private:
   int fd_;
 };
+
+// Takes the locks of these devices (DeviceLock). command: "ladder ablate"; at: the folder it works in. If a device is
+// in use, prints by whom, and waits if `wait`. Otherwise throws Unfit.
+using Occupied = std::list<DeviceLock>;
+Occupied occupy(const std::set<std::string>& devices, const std::string& command, const std::filesystem::path& at,
+                bool wait);
 
 }  // namespace harness

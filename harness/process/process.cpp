@@ -324,6 +324,7 @@ ChildResult run_child(const ChildOptions& options) {
 
   const auto start = Clock::now();
   const auto since = [](Clock::time_point time) { return std::chrono::duration<double>(Clock::now() - time).count(); };
+  const auto is_interrupted = [&] { return options.ends_at_interrupt && interrupted(); };
   const Descendants descendants;
   pid_t pid = 0;
   const int error = spawn(options, output, lines_pipe.writer.get(), pid);
@@ -360,16 +361,16 @@ ChildResult run_child(const ChildOptions& options) {
       looked = Clock::now();
       end_unless(options.on_look(descendants.of(pid)));
     }
-    if (!stopped &&
-        (running.seconds() > options.limit_s || interrupted() || (enough && since(asked_to_end) > options.grace_s))) {
+    if (!stopped && (running.seconds() > options.limit_s || is_interrupted() ||
+                     (enough && since(asked_to_end) > options.grace_s))) {
       stopped = true;
-      result.end = interrupted() ? ChildResult::End::interrupted : ChildResult::End::timed_out;
+      result.end = is_interrupted() ? ChildResult::End::interrupted : ChildResult::End::timed_out;
       child.kill_group();
     }
   }
   result.seconds = since(start);
   // What it started may need the same time as it.
-  while (enough && since(asked_to_end) < options.grace_s && !interrupted() && descendants.any_left()) {
+  while (enough && since(asked_to_end) < options.grace_s && !is_interrupted() && descendants.any_left()) {
     readers.read(20, log, lines, on_output);
   }
   child.kill_group();
@@ -378,7 +379,7 @@ ChildResult run_child(const ChildOptions& options) {
   // killed may write on.
   for (int i = 0; i < 64 && readers.read(0, log, lines, on_output); ++i) {
   }
-  if (enough && !interrupted()) {
+  if (enough && !is_interrupted()) {
     result.end = ChildResult::End::enough;
     return result;
   }

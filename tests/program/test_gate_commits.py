@@ -5,8 +5,10 @@ client's lines (client/ladder_client.py), so that a busy machine changes no verd
 import json
 import pathlib
 import re
+import signal
 import subprocess
 import textwrap
+import time
 
 import pytest
 
@@ -132,6 +134,19 @@ def test_a_head_that_makes_no_steps_fails(program, environment, repository):
     assert done.returncode == 1 and "head:" in done.stderr and "broken" in done.stderr, done.stderr
     done = gate(program, environment, repository, "--base", "HEAD", "--head", "HEAD~1")
     assert done.returncode == 3 and "base:" in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("words, begun", [(["--prepare", "sleep 600"], "logs/prepare-base.log"), ([], "records")])
+def test_an_interrupt_leaves_no_worktree(program, environment, repository, words, begun):
+    commit(repository, more="# two")
+    gated = subprocess.Popen([program, "gate", "--out", "out", *SMALL, "--base", "HEAD~1", *words, "--", "python3", "train.py"], cwd=repository,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment | {"LADDER_LOCK_DIR": str(repository)})
+    while not (repository / "out" / begun).exists() and gated.poll() is None:
+        time.sleep(0.01)
+    gated.send_signal(signal.SIGINT)
+    _, said = gated.communicate(timeout=600)
+    assert gated.returncode == 130, said
+    assert len(git(repository, "worktree", "list").splitlines()) == 1 and not (repository / "out" / "worktrees").exists()
 
 
 def test_a_folder_without_git(program, environment, tmp_path):
