@@ -1,12 +1,13 @@
 #include "ablations/run/command_run.h"
 
+#include "ablations/run/client_log.h"
 #include "ablations/run/run.h"
 #include "ablations/run/study_folder.h"
+#include "ablations/run/used_gpus.h"
 #include "files/files.h"
 #include "files/printable.h"
 #include "files/resources.h"
 #include "harness/lines/step_reader.h"
-#include "harness/machine/gpu_monitor.h"
 #include "harness/machine/machine.h"
 #include "harness/machine/nvml.h"
 #include "harness/machine/processor_time.h"
@@ -23,12 +24,10 @@
 #include <chrono>
 #include <cmath>
 #include <fstream>
-#include <map>
 #include <memory>
 #include <set>
 #include <sstream>
 #include <stdexcept>
-#include <thread>
 #include <utility>
 
 namespace ablations {
@@ -53,142 +52,6 @@ int64_t resident_bytes_of(const std::vector<pid_t>& processes) {
   }
   return pages * ::sysconf(_SC_PAGESIZE);
 }
-
-// The GPUs that programs started here may use, and which of them the measured one does.
-class Gpus {
- public:
-  Gpus() {
-    for (const harness::VisibleGpu& gpu : harness::visible_gpus().gpus) {
-      auto& one = gpus_.emplace_back(gpu, std::make_unique<harness::NvmlDevice>(gpu.bus_id));
-      one.before = static_cast<int64_t>(one.device->other_processes({}).value.value_or(0));
-    }
-  }
-
-  // Looks at the memory of the processes on each.
-  void look(const std::vector<pid_t>& processes) {
-    int64_t bytes = 0;
-    for (One& one : gpus_) {
-      const harness::Reading held = one.device->bytes_of(processes);
-      // In a container the driver's process ids may be others: then a new process is taken for the measured one.
-      one.is_used |= held.value.has_value() || one.device->other_processes({}).value.value_or(0) > one.before;
-      bytes += static_cast<int64_t>(held.value.value_or(0));
-    }
-    peak_bytes_ = std::max(peak_bytes_, bytes);
-  }
-
-  void begin(const std::vector<pid_t>& processes) {
-    for (One& one : gpus_) {
-      if (!one.is_used) continue;
-      one.monitor = std::make_unique<harness::Monitor>(one.gpu.bus_id);
-      one.monitor->begin(processes);
-    }
-  }
-  void end() {
-    for (One& one : gpus_) {
-      if (one.monitor) one.watch = one.monitor->end();
-    }
-  }
-  // Until the processes that ran on them are gone, at most ten seconds: the next run needs their memory.
-  void wait_until_free() const {
-    const auto is_free = [](const One& one) {
-      return !one.is_used || one.device->other_processes({}).value.value_or(0) <= static_cast<double>(one.before);
-    };
-    for (int i = 0; i < 100 && !std::ranges::all_of(gpus_, is_free); ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    }
-  }
-
-  [[nodiscard]] std::vector<std::string> names() const {
-    std::vector<std::string> names;
-    for (const One& one : gpus_) {
-      if (one.is_used) names.push_back(one.gpu.name);
-    }
-    return names;
-  }
-  [[nodiscard]] int64_t peak_bytes() const { return peak_bytes_; }
-
-  // The monitor of the first one used, and the flags of all.
-  void complete(Record& record, int64_t tokens) const {
-    for (const One& one : gpus_) {
-      if (!one.is_used) continue;
-      if (!record.monitor) record.monitor = results::summary_of(one.watch, tokens);
-      for (const std::string& flag : harness::flags(one.watch)) record.flags->push_back(flag);
-    }
-  }
-
- private:
-  struct One {
-    One(harness::VisibleGpu of, std::unique_ptr<harness::NvmlDevice> opened)
-        : gpu(std::move(of)), device(std::move(opened)) {}
-    harness::VisibleGpu gpu;
-    std::unique_ptr<harness::NvmlDevice> device;
-    std::unique_ptr<harness::Monitor> monitor;
-    harness::GpuWatch watch{.unavailable = "its steps were over before it was seen on the GPU"};
-    int64_t before = 0;  // processes on it when the run began
-    bool is_used = false;
-  };
-  std::vector<One> gpus_;
-  int64_t peak_bytes_ = 0;
-};
-
-// The lines that a client writes (client/ladder_client.py), read as they come.
-class ClientLog {
- public:
-  explicit ClientLog(fs::path file) : file_(std::move(file)) {}
-
-  std::vector<StepLine> read(double begun_s) {
-    std::vector<StepLine> lines;
-    std::ifstream stream(file_);
-    stream.seekg(at_);
-    for (std::string line; std::getline(stream, line) && !stream.eof();) {
-      at_ = stream.tellg();
-      const files::Json json = files::Json::parse(line, nullptr, /*allow_exceptions=*/false);
-      if (json.is_object()) take_words(json);
-      if (!json.is_object() || !json.value("t", files::Json()).is_number() ||
-          !is_count(json.value("step", files::Json()))) {
-        continue;
-      }
-      const files::Json loss = json.value("loss", files::Json()), tokens = json.value("tokens", files::Json());
-      const double seconds = json["t"].get<double>() - begun_s;
-      if (seconds < 0) continue;  // of another clock
-      StepLine step{.seconds = seconds, .step = json["step"].get<int64_t>()};
-      if (loss.is_number()) step.loss = loss.get<double>();
-      if (loss.is_string()) step.loss = NAN;  // JSON has no NaN
-      if (is_count(tokens)) tokens_ = tokens.get<int64_t>();
-      lines.push_back(step);
-    }
-    return lines;
-  }
-  [[nodiscard]] std::optional<int64_t> tokens() const { return tokens_; }
-  [[nodiscard]] bool has_begun() const { return fs::exists(file_); }
-  // What the program says of itself, and what it has checked.
-  [[nodiscard]] const std::map<std::string, std::string>& stated() const { return stated_; }
-  [[nodiscard]] const std::vector<Proof>& proofs() const { return proofs_; }
-
- private:
-  void take_words(const files::Json& line) {
-    if (const auto stated = line.find("stated"); stated != line.end() && stated->is_object()) {
-      for (const auto& [name, value] : stated->items()) {
-        if (value.is_string() && stated_.size() < 50) stated_[name] = value.get<std::string>();
-      }
-    }
-    if (const auto proof = line.find("proof"); proof != line.end() && proofs_.size() < 50) {
-      try {
-        proofs_.push_back(value_from<Proof>(*proof, "proof"));
-      } catch (const std::invalid_argument&) {  // not a line of the client's
-      }
-    }
-  }
-  static bool is_count(const files::Json& json) {
-    return json.is_number_unsigned() && json.get<uint64_t>() < uint64_t{1} << 53;
-  }
-
-  fs::path file_;
-  std::streampos at_ = 0;
-  std::optional<int64_t> tokens_;
-  std::map<std::string, std::string> stated_;
-  std::vector<Proof> proofs_;
-};
 
 // What keeps runs apart, and what they print from being held back.
 void add_variables(std::vector<std::string>& variables, const fs::path& own) {
@@ -257,7 +120,7 @@ class CommandProcess {
   }
 
   [[nodiscard]] const ChildResult& child() const { return child_; }
-  [[nodiscard]] const Gpus& gpus() const { return gpus_; }
+  [[nodiscard]] const UsedGpus& gpus() const { return gpus_; }
   [[nodiscard]] const harness::StepReader& reader() const { return reader_; }
   [[nodiscard]] fs::path log() const { return folder_ / "logs" / (id_ + ".log"); }
   [[nodiscard]] const std::vector<StepLine>& lines() const { return lines_; }
@@ -463,7 +326,7 @@ class CommandProcess {
   ClientLog client_;
   harness::StepReader reader_;
   std::function<void(std::string_view)> on_line_;
-  Gpus gpus_;
+  UsedGpus gpus_;
   ChildResult child_{};
   double begun_s_ = 0, window_begun_s_ = 0, window_s_ = 0;
   std::vector<StepLine> lines_;

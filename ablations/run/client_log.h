@@ -1,0 +1,42 @@
+// The lines that a client writes into a run's file (client/ladder_client.py), read as they come.
+#pragma once
+
+#include "files/json_file.h"
+#include "harness/lines/step_reader.h"
+#include "results/common.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ablations {
+
+class ClientLog {
+ public:
+  explicit ClientLog(std::filesystem::path file) : file_(std::move(file)) {}
+
+  // Steps that have come since the last call. begun_s: when the run began, by the clock of the lines.
+  std::vector<harness::StepLine> read(double begun_s);
+
+  [[nodiscard]] bool has_begun() const { return std::filesystem::exists(file_); }
+  [[nodiscard]] std::optional<int64_t> tokens() const { return tokens_; }  // of a step
+  // What the program says of itself, and what it has checked.
+  [[nodiscard]] const std::map<std::string, std::string>& stated() const { return stated_; }
+  [[nodiscard]] const std::vector<Proof>& proofs() const { return proofs_; }
+
+ private:
+  void take_words(const files::Json& line);
+
+  std::filesystem::path file_;
+  std::streampos at_ = 0;
+  std::optional<int64_t> tokens_;
+  std::map<std::string, std::string> stated_;
+  std::vector<Proof> proofs_;
+};
+
+}  // namespace ablations

@@ -1,0 +1,66 @@
+#include "ablations/run/used_gpus.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+namespace ablations {
+
+UsedGpus::UsedGpus() {
+  for (const harness::VisibleGpu& gpu : harness::visible_gpus().gpus) {
+    auto& one = gpus_.emplace_back(gpu, std::make_unique<harness::NvmlDevice>(gpu.bus_id));
+    one.before = static_cast<int64_t>(one.device->other_processes({}).value.value_or(0));
+  }
+}
+
+void UsedGpus::look(const std::vector<pid_t>& processes) {
+  int64_t bytes = 0;
+  for (One& one : gpus_) {
+    const harness::Reading held = one.device->bytes_of(processes);
+    // In a container the driver's process ids may be others: then a new process is taken for the measured one.
+    one.is_used |= held.value.has_value() || one.device->other_processes({}).value.value_or(0) > one.before;
+    bytes += static_cast<int64_t>(held.value.value_or(0));
+  }
+  peak_bytes_ = std::max(peak_bytes_, bytes);
+}
+
+void UsedGpus::begin(const std::vector<pid_t>& processes) {
+  for (One& one : gpus_) {
+    if (!one.is_used) continue;
+    one.monitor = std::make_unique<harness::Monitor>(one.gpu.bus_id);
+    one.monitor->begin(processes);
+  }
+}
+
+void UsedGpus::end() {
+  for (One& one : gpus_) {
+    if (one.monitor) one.watch = one.monitor->end();
+  }
+}
+
+void UsedGpus::wait_until_free() const {
+  const auto is_free = [](const One& one) {
+    return !one.is_used || one.device->other_processes({}).value.value_or(0) <= static_cast<double>(one.before);
+  };
+  for (int i = 0; i < 100 && !std::ranges::all_of(gpus_, is_free); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+}
+
+std::vector<std::string> UsedGpus::names() const {
+  std::vector<std::string> names;
+  for (const One& one : gpus_) {
+    if (one.is_used) names.push_back(one.gpu.name);
+  }
+  return names;
+}
+
+void UsedGpus::complete(Record& record, int64_t tokens) const {
+  for (const One& one : gpus_) {
+    if (!one.is_used) continue;
+    if (!record.monitor) record.monitor = results::summary_of(one.watch, tokens);
+    for (const std::string& flag : harness::flags(one.watch)) record.flags->push_back(flag);
+  }
+}
+
+}  // namespace ablations
