@@ -8,6 +8,24 @@
 #include <c10/cuda/CUDAStream.h>
 
 namespace model {
+
+std::unique_ptr<at::cuda::CUDAGraph> capture(const std::function<void()>& body, cudaStreamCaptureMode mode) {
+  auto graph = std::make_unique<at::cuda::CUDAGraph>();
+  graph->capture_begin(/*pool=*/{0, 0}, mode);
+  try {
+    body();
+  } catch (...) {
+    // Out of memory: stream and allocator must not stay capturing.
+    try {
+      graph->capture_end();
+    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the first exception says what went wrong
+    }
+    throw;
+  }
+  graph->capture_end();
+  return graph;
+}
+
 namespace {
 
 class Eager : public Executor {
@@ -52,20 +70,7 @@ class CapturedGraph : public Executor {
     c10::cuda::device_synchronize();
     c10::cuda::CUDACachingAllocator::emptyCache();
     // Kept only when complete: after an exception (out of memory) the next run must not launch half a graph.
-    auto graph = std::make_unique<at::cuda::CUDAGraph>();
-    graph->capture_begin();
-    try {
-      body();
-    } catch (...) {
-      // Out of memory: stream and allocator must not stay capturing.
-      try {
-        graph->capture_end();
-      } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the first exception says what went wrong
-      }
-      throw;
-    }
-    graph->capture_end();
-    graph_ = std::move(graph);
+    graph_ = model::capture(body);
   }
 
   std::function<void()> before_body_, before_replay_;

@@ -3,11 +3,22 @@
 
 #include "model/recipe.h"
 
+#include <cuda_runtime_api.h>
+
 #include <cstdint>
 #include <functional>
 #include <memory>
 
+namespace at::cuda {
+struct CUDAGraph;
+}
+
 namespace model {
+
+// What the body enqueues on the current stream, which must not be the default one. Nothing of it runs. If the body
+// throws, the stream is as it was before.
+std::unique_ptr<at::cuda::CUDAGraph> capture(const std::function<void()>& body,
+                                             cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal);
 
 // Runs of a graph's executor before it only replays. Three eager ones create cuBLAS handles, workspaces and attention
 // plans, and load modules. The fourth captures.

@@ -7,7 +7,7 @@ namespace model {
 
 using at::Tensor;
 
-Gradients::Gradients(const std::vector<Parameter>& parameters) {
+Gradients::Gradients(const std::vector<Parameter>& parameters) : parameters_(parameters) {
   for (const Parameter& parameter : parameters) {
     const Tensor& weight = parameter.tensor;
     weight.set_requires_grad(false);
@@ -18,6 +18,7 @@ Gradients::Gradients(const std::vector<Parameter>& parameters) {
 
 void Gradients::begin_step(double loss_factor) {
   loss_factor_ = loss_factor;
+  ++steps_;
   for (auto& [weight, written] : written_) written = false;
 }
 

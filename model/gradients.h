@@ -25,6 +25,9 @@ class Gradients {
   // fused head makes its gradients in the forward pass and must know it then.
   void begin_step(double loss_factor = 1);
   [[nodiscard]] double loss_factor() const { return loss_factor_; }
+  [[nodiscard]] int64_t steps() const { return steps_; }  // that have begun
+
+  [[nodiscard]] const std::vector<Parameter>& parameters() const { return parameters_; }
 
   struct Place {
     at::Tensor buffer;        // of the weight's shape
@@ -38,6 +41,8 @@ class Gradients {
  private:
   std::unordered_map<const at::TensorImpl*, bool> written_;  // of each parameter: in this step
   double loss_factor_ = 1;
+  int64_t steps_ = 0;
+  std::vector<Parameter> parameters_;
 };
 
 // The same for a backward pass that may have no such buffers. Where `gradients` is null, it is a new float32 buffer to

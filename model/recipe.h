@@ -67,6 +67,11 @@ constexpr auto names_of(Norm) { return std::to_array<std::string_view>({"aten", 
 enum class Mlp { aten, fused };
 constexpr auto names_of(Mlp) { return std::to_array<std::string_view>({"aten", "fused"}); }
 
+// Which products are made in fp8: none, those of the head, or also those of c_attn, c_fc and mlp_proj; gradients of
+// weights never are (fp8/copies.h). On a CPU they are emulated.
+enum class Fp8 { off, head, all };
+constexpr auto names_of(Fp8) { return std::to_array<std::string_view>({"off", "head", "all"}); }
+
 // What the residual stream is kept in from the embedding to the last LayerNorm: float32, or autocast's 16-bit type.
 enum class Residual { float32, autocast };
 constexpr auto names_of(Residual) { return std::to_array<std::string_view>({"float32", "autocast"}); }
@@ -106,6 +111,7 @@ struct Recipe {
   int64_t vocabulary_rows = 50257;  // rows of the embedding; those beyond the vocabulary are padding
   Optimizer optimizer = Optimizer::loop;
   Weights weights = Weights::separate;
+  Fp8 fp8 = Fp8::off;
   Parallel data_parallel = Parallel::none;
   bool deterministic = false;  // PyTorch's deterministic algorithms; on a GPU the same losses to the bit in every run
 
@@ -132,6 +138,7 @@ void visit_fields(RecipeType& recipe, Visitor&& visit) {
   visit("vocabulary_rows", recipe.vocabulary_rows);
   visit("optimizer", recipe.optimizer);
   visit("weights", recipe.weights);
+  visit("fp8", recipe.fp8);
   visit("data_parallel", recipe.data_parallel);
   visit("deterministic", recipe.deterministic);
 }

@@ -44,12 +44,17 @@ struct ProductTiming {
   int64_t m = 0, n = 0, k = 0;    // the result has m columns and n rows
   int64_t algorithm = -1;         // what was taken: cuBLASLt's number of it, on a CPU 0: ours; -1: PyTorch's way
   double microseconds = 0;        // of what was taken
-  double plain_microseconds = 0;  // of PyTorch's way: on a GPU the plain product and the kernels after it
+  double plain_microseconds = 0;  // of PyTorch's way: on a GPU the plain product and the kernels after it; 0: none
   int64_t tried = 0;              // how many ways were timed
   std::optional<double> own_microseconds = {};  // of ours, on a CPU
+  // On a GPU: the algorithm as cuBLASLt stores it, and the matrices' alignment in bytes. Whether that was handed over
+  // by an earlier run and not timed in this one.
+  std::optional<std::string> bits = {};
+  std::optional<int64_t> alignment = {};
+  std::optional<bool> kept = {};
 
   LADDER_FIELDS(ProductTiming, product, type, m, n, k, algorithm, microseconds, plain_microseconds, tried,
-                (own_microseconds, absent))
+                (own_microseconds, absent), (bits, absent), (alignment, absent), (kept, absent))
 };
 
 // Facts observed of a process, whatever the recipe asked for. None: nobody looked.
@@ -129,6 +134,7 @@ struct Observations {
   std::optional<Weights> weights;
   std::optional<AllReduces> all_reduces;
   std::optional<Counts> matrix_products;  // of a step, by library and type, and packed ones of bfloat16; none on a GPU
+  std::optional<Counts> fp8_products;     // of a step, by weight, direction and type: "c_fc forward e4m3"
   std::optional<StepCalls> cuda_calls;    // none on a CPU
   std::optional<Batches> batches;
   Refault refault;
@@ -137,7 +143,7 @@ struct Observations {
   std::vector<ProductTiming> product_timings;  // of the whole process; on a CPU those that chose its recipe
 
   LADDER_FIELDS(Observations, parameters_device, matmul_precision, fingerprint, logits, residual, operations,
-                update_operations, backward_nodes, weights, all_reduces, matrix_products, cuda_calls, batches, refault,
+                update_operations, backward_nodes, weights, all_reduces, matrix_products, (fp8_products, absent), cuda_calls, batches, refault,
                 loss_scale, determinism, (product_timings, absent))
 };
 

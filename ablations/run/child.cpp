@@ -106,9 +106,17 @@ Record result_record(const ChildResult& child, const fs::path& written, const fs
   }
 }
 
-// Asks the C library from outside for the memory policy that `ladder run` sets itself (model/host_memory.cpp).
-std::vector<std::string> environment_of(const Rung& rung) {
-  if (!rung.program.empty()) return {"LADDER_HOME="};  // it finds its own
+// A peer's C library is asked from outside for the memory policy that `ladder run` sets itself
+// (model/host_memory.cpp). All runs of one program make a GPU's products in the same way.
+std::vector<std::string> environment_of(const Plan& plan, size_t index, const fs::path& folder) {
+  const Rung& rung = plan.rungs[index];
+  const std::string choices = plan.gate ? fmt::format("products-{}.json", index) : "products.json";
+  if (rung.peer.empty() && rung.recipe.device == model::Device::cuda) {
+    const std::string kept = "LADDER_PRODUCTS=" + (folder / choices).string();
+    if (rung.program.empty()) return {kept};
+    return {kept, "LADDER_HOME="};  // it finds its own
+  }
+  if (!rung.program.empty()) return {"LADDER_HOME="};
   if (rung.peer.empty() || rung.recipe.host_memory != model::HostMemory::keep) return {};
   return {"MALLOC_MMAP_MAX_=0", "MALLOC_TRIM_THRESHOLD_=100000000000", "THP_MEM_ALLOC_ENABLE=1"};
 }
@@ -165,7 +173,7 @@ std::optional<Record> made_by_child(const Plan& plan, const PlannedRun& run, con
   const ChildResult child = harness::run_child({.argv = command_of(plan, run, programs, folder, written.path()),
                                                 .log = log,
                                                 .limit_s = plan.run_limit_s,
-                                                .environment = environment_of(plan.rungs[run.rung]),
+                                                .environment = environment_of(plan, run.rung, folder),
                                                 .on_line = [&](std::string_view line) {
                                                   if (!watch.take(line)) on_line(line);
                                                 }});
@@ -200,7 +208,8 @@ ChildResult trace_rung(const Plan& plan, const fs::path& folder, size_t rung, co
       {.argv = {programs.ladder.string(), "profile", "--trace", "--plan", (folder / "plan.json").string(), "--run",
                 run->id, "--out", (folder / "traces").string()},
        .log = log,
-       .limit_s = plan.run_limit_s});
+       .limit_s = plan.run_limit_s,
+       .environment = environment_of(plan, rung, folder)});
   if (!child.succeeded() && child.end != ChildResult::End::interrupted) {
     fmt::print(stderr, "the trace of {} failed: {}: {}\n", name, child.describe(plan.run_limit_s), last_line(log));
   }

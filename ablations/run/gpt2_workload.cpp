@@ -1,5 +1,6 @@
 #include "ablations/run/gpt2_workload.h"
 
+#include "ablations/run/product_choices.h"
 #include "ablations/techniques/operations.h"
 #include "harness/machine/machine.h"
 #include "harness/machine/system_memory.h"
@@ -36,6 +37,7 @@ void prepare_process(const RunOptions& options) {
   model::apply_host_memory(options.recipe.host_memory);
   at::set_num_threads(
       static_cast<int>(options.threads > 0 ? options.threads : harness::this_machine().cpu.logical_cores));
+  if (options.recipe.device == model::Device::cuda) keep_study_choices();
 }
 
 Gpt2Workload::Gpt2Workload(const RunOptions& options, int64_t steps)

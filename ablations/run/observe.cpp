@@ -1,5 +1,7 @@
 #include "ablations/run/observe.h"
 
+#include "ablations/run/product_choices.h"
+#include "ablations/techniques/fp8/copies.h"
 #include "ablations/techniques/observers.h"
 #include "ablations/techniques/products/products.h"
 #include "harness/gpu/cuda_calls.h"
@@ -174,6 +176,7 @@ Observed watch_step(model::Trainer& trainer) {
       result.memory.weight_copies = copies.live_bytes();
     }
   };
+  const Counts fp8_before = model::fp8::counts();
   if (recipe.device == model::Device::cpu) {
     const int64_t packed_before = model::packed_bf16_products();
     seen.matrix_products = harness::library_calls([&] { trainer.step(); });
@@ -182,6 +185,12 @@ Observed watch_step(model::Trainer& trainer) {
   } else {
     trainer.step();
     trainer.synchronize();
+  }
+  for (const auto& [name, calls] : model::fp8::counts()) {
+    if (const int64_t made = calls - count(fp8_before, name); made > 0) {
+      if (!seen.fp8_products) seen.fp8_products.emplace();
+      (*seen.fp8_products)[name] = made;
+    }
   }
   for (const char* phase : {"data", "forward", "backward", "clip", "update"}) {
     seen.operations[phase] = harness::sum(log.operations(phase));
@@ -202,27 +211,6 @@ Observed watch_step(model::Trainer& trainer) {
   return result;
 }
 
-std::vector<ProductTiming> product_timings() {
-  std::vector<ProductTiming> products;
-  for (const model::TimedProduct& one : model::timed_products()) {
-    // The plain way is the first of each product that is timed.
-    if (one.algorithm == -1) {
-      products.push_back({.product = one.product,
-                          .type = one.type,
-                          .m = one.m,
-                          .n = one.n,
-                          .k = one.k,
-                          .plain_microseconds = one.microseconds});
-    }
-    ProductTiming& product = products.back();
-    ++product.tried;
-    if (!one.chosen) continue;
-    product.algorithm = one.algorithm;
-    product.microseconds = one.microseconds;
-  }
-  return products;
-}
-
 }  // namespace
 
 Observed observe(model::Trainer& trainer) {
@@ -237,7 +225,7 @@ Observed observe(model::Trainer& trainer) {
     result.observations.operations = replayed;
   }
   result.observations.cuda_calls = calls;
-  result.observations.product_timings = product_timings();
+  result.observations.product_timings = product_timings_here();
   for (const Observer& observer : observers()) {
     if (observer.observe != nullptr) observer.observe(trainer, result.observations);
   }

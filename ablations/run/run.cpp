@@ -3,6 +3,7 @@
 #include "ablations/run/gpt2_workload.h"
 #include "ablations/run/memory.h"
 #include "ablations/run/observe.h"
+#include "ablations/run/product_choices.h"
 #include "ablations/run/watch.h"
 #include "ablations/techniques/techniques.h"
 #include "harness/clock/clock.h"
@@ -156,6 +157,7 @@ Record measured_run(const RunOptions& options, const std::function<void(int64_t)
   record.data = data.complete(workload.opened_bytes());
   record.timing = timing_of(timing, workload.data_ms(), trainer, calls);
   Observed seen = observe(trainer);
+  if (workload.on_cuda() && (!options.ranks || model::ranks_of_environment().is_first())) write_study_choices();
   auto& timings = seen.observations.product_timings;
   timings.insert(timings.end(), options.product_timings.begin(), options.product_timings.end());
   const auto timed_faults = std::span(timing.page_faults).subspan(static_cast<size_t>(timing.warmup_steps));

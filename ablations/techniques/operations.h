@@ -15,12 +15,13 @@ using Install = void(const Recipe& recipe, Gradients* gradients, Ops& ops);
 
 // Each in its technique's folder.
 Install install_products, install_norm, install_mlp, install_cross_entropy, install_qkv_products, install_qkv_gradient,
-    install_attention, install_residual, install_weights;
+    install_attention, install_residual, install_weights, install_fp8;
 
-// Products first: others are made of them. The embedding's gradient last: it reads the stream's own type.
-inline constexpr Install* installed_in_order[] = {install_products,      install_norm,         install_mlp,
-                                                  install_cross_entropy, install_qkv_products, install_qkv_gradient,
-                                                  install_attention,     install_residual,     install_weights};
+// Products first: others are made of them. The embedding's gradient late: it reads the stream's own type. fp8 copies
+// last: they are made before the embedding.
+inline constexpr Install* installed_in_order[] = {
+    install_products,     install_norm,      install_mlp,      install_cross_entropy, install_qkv_products,
+    install_qkv_gradient, install_attention, install_residual, install_weights,       install_fp8};
 
 // All of them. Throws c10::Error for a recipe whose operations this program was built without.
 Ops ops_for(const Recipe& recipe, Gradients* gradients = nullptr);

@@ -98,12 +98,13 @@ StepMemory step_memory(const Config& config, const Recipe& recipe, int64_t B, in
   always.remainders = split ? 2 * matrices : 0;
   always.weights = f32 * size.parameters - always.remainders;
   always.optimizer = 2 * f32 * size.parameters;
+  always.weight_copies = table.copies;
 
   // The fused loss makes the gradient of the embedding in its forward pass, and keeps no copy of the head's matrix.
   StepMemory::Parts loss = always;
   loss.gradients = held + (fused_loss ? of_head : 0);
   const double copied = matrices - (fused_loss ? head : 0) + biases;
-  loss.weight_copies = size.casts && separate ? size.low * copied : 0;
+  loss.weight_copies += size.casts && separate ? size.low * copied : 0;
   loss.activations = sums.activations;
   loss.attention = sums.attention;
   loss.logits = sums.log_probabilities + sums.in_loss;

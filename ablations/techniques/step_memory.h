@@ -3,7 +3,7 @@
 //   weights      4 bytes each, with the rows that pad the vocabulary. Under bf16 autocast master weights are split: 2
 //                bytes that products read, and 2 that they lack of float32 (their remainders).
 //   gradients    4 bytes for each weight, and AdamW's two moments 8 (Loshchilov and Hutter 2019, algorithm 2)
-//   copies       of the weights in autocast's type; master weights need none
+//   copies       of the weights in autocast's type; master weights need none. fp8 has two of a byte for each number
 //   activations  what each operation keeps for its backward pass, as ops.h and the fused operations hand it on: for a
 //                token of one layer 2 C numbers of the residual stream, and 14 C that products, attention and GELU read
 //                (10 C where a fused MLP makes GELU's result again), and two float32 numbers of each LayerNorm
@@ -80,7 +80,7 @@ void visit_parts(Parts& parts, Visitor&& visit) {
   visit("remainders", parts.remainders, "the bits that split weights lack of float32");
   visit("gradients", parts.gradients, "float32");
   visit("optimizer", parts.optimizer, "AdamW's two moments, float32");
-  visit("weight_copies", parts.weight_copies, "autocast's");
+  visit("weight_copies", parts.weight_copies, "autocast's, or fp8's");
   visit("activations", parts.activations, "what forward leaves for backward");
   visit("attention", parts.attention, "T x T matrices");
   visit("logits", parts.logits, "and what the loss makes of them");

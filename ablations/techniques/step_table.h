@@ -56,6 +56,7 @@ struct StepRow {
 struct StepTable {
   std::vector<StepRow> rows;  // of forward, in order
   StepRow clip = {.op = "clip"}, update = {.op = "adamw"};
+  double copies = 0;  // bytes of weights' copies that stay from step to step
 
   // The row of a part. Throws std::out_of_range if there is none.
   StepRow& at(const std::string& part);

@@ -31,14 +31,16 @@ Technique execution();
 Technique vocabulary_rows();
 Technique optimizer();
 Technique weights();
+Technique fp8();
 Technique data_parallel();
 Technique determinism();
 
 const std::vector<Technique>& techniques() {
-  static const std::vector<Technique> all{
-      device(),          host_memory(),   batches(),  matmul_precision(), autocast(),   qkv_products(), qkv_gradient(),
-      attention(),       cross_entropy(), residual(), products(),         norm(),       mlp(),          execution(),
-      vocabulary_rows(), optimizer(),     weights(),  data_parallel(),    determinism()};
+  static const std::vector<Technique> all{device(),        host_memory(),  batches(),         matmul_precision(),
+                                          autocast(),      qkv_products(), qkv_gradient(),    attention(),
+                                          cross_entropy(), residual(),     products(),        norm(),
+                                          mlp(),           execution(),    vocabulary_rows(), optimizer(),
+                                          weights(),       fp8(),          data_parallel(),   determinism()};
   return all;
 }
 

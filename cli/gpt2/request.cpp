@@ -3,6 +3,7 @@
 #include "ablations/plan/quick.h"
 #include "ablations/plan/shard.h"
 #include "ablations/run/child.h"
+#include "ablations/run/product_choices.h"
 #include "ablations/run/reproduce.h"
 #include "ablations/techniques/techniques.h"
 #include "cli/defaults.h"
@@ -252,6 +253,10 @@ RunOptions options_again(const StepFlags& run) {
     throw std::invalid_argument(fmt::format("--from {}: not the same run: {}", run.from, fmt::join(faults, "; ")));
   }
   check_step(options);
+  const auto& gpu = harness::this_machine().gpu;
+  if (gpu && record.environment.gpu && record.environment.gpu->name == gpu->name) {
+    keep_product_timings(value_from<Observations>(record.observations, run.from).product_timings);
+  }
   return options;
 }
 

@@ -261,71 +261,79 @@ class FirstProposal {
   FirstProposal& operator=(const FirstProposal&) = delete;
 };
 
-struct Epilogues {
-  Tensor fc, hidden, d_fc, d_bias, d_weight, twice;
-  bool other_way = false;
-};
-
-// x (M, K), weight (N, K), bias (N), dy (M, C), projection (C, N)
-Epilogues epilogues(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& dy,
-                    const Tensor& projection) {
-  const int64_t M = x.size(0), N = weight.size(0), K = weight.size(1);
-  const at::TensorOptions float32 = x.options().dtype(at::kFloat);
-  Epilogues e{.fc = at::empty({M, N}, x.options()),
-              .hidden = at::empty({M, N}, x.options()),
-              .d_fc = at::empty({M, N}, x.options()),
-              .d_bias = at::empty({N}, float32),
-              .d_weight = at::empty({N, K}, float32),
-              .twice = {}};
-  blas::gelu({.fc = e.fc, .hidden = e.hidden, .x = x, .weight = weight, .bias = bias}, [&] {
-    e.other_way = true;
-    e.fc.copy_(at::addmm(bias, x, weight.t()));
-    e.hidden.copy_(at::gelu(e.fc, "tanh"));
-  });
-  blas::gelu_backward({.d_fc = e.d_fc, .d_bias = e.d_bias, .dy = dy, .weight = projection, .fc = e.fc}, [&] {
-    e.other_way = true;
-    e.d_fc.copy_(at::gelu_backward(at::mm(dy, projection), e.fc, "tanh"));
-    e.d_bias.copy_(e.d_fc.sum(0));
-  });
-  blas::weight_gradient(e.d_weight, e.d_fc, x, /*accumulate=*/false);
-  e.twice = e.d_weight.clone();
-  blas::weight_gradient(e.twice, e.d_fc, x, /*accumulate=*/true);
-  return e;
-}
-
-void expect_epilogues(const Epilogues& e, const std::vector<Tensor>& inputs, at::ScalarType type) {
+// x (M, K), weight (N, K), bias (N) and dy (M, N), as a step's products read them.
+void expect_products(const std::vector<Tensor>& inputs, at::ScalarType type, bool timed) {
   const auto exact = [](const Tensor& t) { return t.to(at::kCPU, at::kDouble); };
-  const Tensor x = exact(inputs[0]), fc = at::addmm(exact(inputs[2]), x, exact(inputs[1]).t());
-  const Tensor d_fc = at::gelu_backward(at::mm(exact(inputs[3]), exact(inputs[4])), fc, "tanh");
-  const Tensor d_weight = at::mm(d_fc.t(), x);
-  expect_error("gelu's argument", relative_error(e.fc, fc), rounding(type));
-  expect_error("gelu's result", relative_error(e.hidden, at::gelu(fc, "tanh")), 2 * rounding(type));
-  expect_error("gelu's gradient", relative_error(e.d_fc, d_fc), 2 * rounding(type));
-  expect_error("the bias's", relative_error(e.d_bias, d_fc.sum(0)), 2 * rounding(type));
-  expect_error("the weight's", relative_error(e.d_weight, d_weight), 2 * rounding(type));
-  expect_error("added to itself", relative_error(e.twice, 2 * d_weight), 2 * rounding(type));
+  const Tensor &x = inputs[0], &weight = inputs[1], &bias = inputs[2], &dy = inputs[3];
+  const Tensor fc = at::empty({x.size(0), weight.size(0)}, x.options()), hidden = at::empty_like(fc);
+  blas::product(fc, x, weight.t(), {});
+  const Tensor product = at::mm(exact(x), exact(weight).t());
+  expect_error("x W^T", relative_error(fc, product), rounding(type));
+  blas::product(fc, x, weight.t(), bias);
+  expect_error("x W^T + b", relative_error(fc, product + exact(bias)), rounding(type));
+  const Tensor dx = at::empty_like(x);
+  blas::product(dx, dy, weight, {});
+  expect_error("dy W", relative_error(dx, at::mm(exact(dy), exact(weight))), rounding(type));
+  bool other_way = false;
+  blas::gelu({.fc = fc, .hidden = hidden, .x = x, .weight = weight, .bias = bias}, [&] {
+    other_way = true;
+    fc.copy_(at::addmm(bias, x, weight.t()));
+    hidden.copy_(at::gelu(fc, "tanh"));
+  });
+  if (!timed) EXPECT_EQ(other_way, type == at::kFloat) << "cuBLASLt's epilogue for " << at::toString(type);
+  expect_error("gelu's argument", relative_error(fc, product + exact(bias)), rounding(type));
+  expect_error("gelu's result", relative_error(hidden, at::gelu(product + exact(bias), "tanh")), 2 * rounding(type));
+  const Tensor gradient = at::empty(weight.sizes(), x.options().dtype(at::kFloat));
+  blas::weight_gradient(gradient, dy, x, /*accumulate=*/false);
+  const Tensor twice = gradient.clone(), d_weight = at::mm(exact(dy).t(), exact(x));
+  blas::weight_gradient(twice, dy, x, /*accumulate=*/true);
+  expect_error("the weight's", relative_error(gradient, d_weight), 2 * rounding(type));
+  expect_error("added to itself", relative_error(twice, 2 * d_weight), 2 * rounding(type));
 }
 
-TEST_F(Kernels, EpiloguesFollowFloat64) {
+TEST_F(Kernels, ProductsFollowFloat64) {
   const int64_t M = 384, N = 1024, K = 256;
   const MatmulPrecisionScope precision(MatmulPrecision::highest);
   for (const at::ScalarType type : types) {
     const std::vector<Tensor> inputs{on_gpu(random({M, K}), type), on_gpu(random({N, K}) / 16, type),
-                                     on_gpu(random({N}), type), on_gpu(random({M, K}), type),
-                                     on_gpu(random({K, N}) / 16, type)};
+                                     on_gpu(random({N}), type), on_gpu(random({M, N}), type)};
     {
       const FirstProposal first;
-      const Epilogues e = epilogues(inputs[0], inputs[1], inputs[2], inputs[3], inputs[4]);
-      EXPECT_EQ(e.other_way, type == at::kFloat) << "cuBLASLt's epilogue for " << at::toString(type);
-      expect_epilogues(e, inputs, type);
+      expect_products(inputs, type, /*timed=*/false);
     }
-    expect_epilogues(epilogues(inputs[0], inputs[1], inputs[2], inputs[3], inputs[4]), inputs, type);
+    expect_products(inputs, type, /*timed=*/true);
+    const size_t made = product_choices().size();
+    keep_choices(product_choices());
+    expect_products(inputs, type, /*timed=*/true);
+    EXPECT_EQ(product_choices().size(), made) << "a shape was timed twice";
   }
-  for (const TimedProduct& timing : timed_products()) {
-    fmt::print("{} {} {} x {} x {}: algorithm {}, {:.1f} us{}\n", timing.product, timing.type, timing.m, timing.n,
-               timing.k, timing.algorithm, timing.microseconds, timing.chosen ? ", taken" : "");
+  for (const ProductChoice& one : product_choices()) {
+    fmt::print("{} {} {} x {} x {}: algorithm {}, {:.1f} us, the other way {:.1f}\n", one.product, one.type, one.m,
+               one.n, one.k, one.algorithm, one.microseconds, one.other_microseconds.value_or(0));
   }
-  EXPECT_FALSE(timed_products().empty());
+  EXPECT_FALSE(product_choices().empty());
+}
+
+// One scale for a matrix, or one for each row; of both types that a left matrix has.
+TEST_F(Kernels, Fp8ProductsFollowWhatTheirMatricesSay) {
+  if (harness::this_machine().gpu->compute_capability < 89) GTEST_SKIP() << "this GPU multiplies no fp8";
+  const int64_t M = 384, N = 1024, K = 256;
+  for (const bool by_rows : {false, true}) {
+    for (const at::ScalarType type : {at::kFloat8_e4m3fn, at::kFloat8_e5m2}) {
+      const auto matrix = [&](int64_t rows, at::ScalarType of) -> Fp8Matrix {
+        const Tensor scales = at::linspace(0.5, 2, rows, at::kFloat);
+        return {random({rows, K}).to(of).to(at::kCUDA), (by_rows ? scales : scales.narrow(0, 0, 1)).to(at::kCUDA)};
+      };
+      const auto exact = [](const Fp8Matrix& m) {
+        return m.values.to(at::kCPU).to(at::kDouble) * m.scales.to(at::kCPU, at::kDouble).unsqueeze(1);
+      };
+      const Fp8Matrix left = matrix(M, type), right = matrix(N, at::kFloat8_e4m3fn);
+      const Tensor bias = on_gpu(random({N}), at::kBFloat16), d = at::empty({M, N}, bias.options());
+      ASSERT_TRUE(blas::fp8_product(d, left, right, bias, /*fast=*/false)) << at::toString(type);
+      const Tensor expected = at::mm(exact(left), exact(right).t()) + bias.to(at::kCPU, at::kDouble);
+      expect_error("fp8", relative_error(d, expected), rounding(at::kBFloat16));
+    }
+  }
 }
 
 // ---- The operations of the model

@@ -8,8 +8,10 @@
 #include <ATen/ATen.h>
 #include <c10/cuda/CUDAStream.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <type_traits>
+#include <vector>
 
 namespace model {
 
@@ -52,6 +54,14 @@ void with_type(at::ScalarType type, const F& f) {
   } else {
     f.template operator()<kernels::bf16>();
   }
+}
+
+// Rows of a table that a kernel reads, on the device, as bytes.
+template <class Row>
+at::Tensor on_device(const std::vector<Row>& rows, at::Device device) {
+  const at::Tensor bytes = at::empty({static_cast<int64_t>(rows.size() * sizeof(Row))}, at::kByte);
+  std::copy_n(reinterpret_cast<const uint8_t*>(rows.data()), bytes.numel(), bytes.mutable_data_ptr<uint8_t>());
+  return bytes.to(device);
 }
 
 }  // namespace model

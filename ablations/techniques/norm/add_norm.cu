@@ -26,7 +26,7 @@
 //     add_norm_weight_gradient_kernel  30 registers, 128 threads, 64 warps of 64
 #include "ablations/techniques/norm/add_norm.h"
 
-#include "ablations/techniques/cuda/device.h"
+#include "ablations/techniques/cuda/fp8.h"
 #include "ablations/techniques/products/column_sum.h"
 
 namespace kernels {
@@ -117,6 +117,14 @@ __global__ __launch_bounds__(threads) void add_norm_forward_kernel(const AddNorm
           out.values[e] = from_float<B>(h * to_float(weight[k].values[e]) + to_float(bias[k].values[e]));
         }
         store(normalized + i * Width, out);
+        if constexpr (std::is_same_v<B, bf16> && Width == 8) {
+          if (a.copy != nullptr) {
+            float rounded[Width];
+#pragma unroll
+            for (int e = 0; e < Width; ++e) rounded[e] = to_float(out.values[e]);
+            store_8_fp8(a.copy + row * C + i * Width, rounded, 1.0F / *a.copy_scale, __NV_E4M3);
+          }
+        }
       });
   if (lane() == 0) {
     a.mean[row] = mean;

@@ -22,6 +22,9 @@ struct AddNormForward {
   float* rstd;      // (N), 1 / sqrt(variance + eps)
   int64_t N, C;
   float eps;
+  // Where B is bfloat16 and C a multiple of 8: `normalized` over the scale in fp8 e4m3, too; null: not wanted.
+  uint8_t* copy = nullptr;            // (N, C)
+  const float* copy_scale = nullptr;  // one
 };
 template <class T, class B, class W>
 void add_norm_forward(const AddNormForward<T, B, W>& arguments, cudaStream_t stream);

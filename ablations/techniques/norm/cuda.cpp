@@ -1,5 +1,5 @@
 // By the kernels of add_norm.cu, which has the formulas.
-#include "ablations/techniques/cuda/call.h"
+#include "ablations/techniques/fp8/bytes.h"
 #include "ablations/techniques/norm/add_norm.h"
 #include "ablations/techniques/norm/norm.h"
 
@@ -29,6 +29,8 @@ void forward(const AddNormKernels::Forward& a) {
   const at::ScalarType out = a.normalized.scalar_type();
   TORCH_CHECK(!a.y.defined() || a.y.scalar_type() == out, "the fused LayerNorm adds ", at::toString(out), ", not ",
               a.y.defined() ? at::toString(a.y.scalar_type()) : "nothing");
+  const Tensor scale = fp8::norm_scale_of(a.weight);
+  const Tensor copy = scale.defined() ? fp8_bytes(a.normalized.sizes(), a.x.device()) : Tensor();
   with_types(a.x.scalar_type(), out, [&]<class T, class B>() {
     kernels::add_norm_forward<T, B, float>({.x = pointer<const T>(a.x),
                                             .y = pointer<const B>(a.y),
@@ -40,9 +42,12 @@ void forward(const AddNormKernels::Forward& a) {
                                             .rstd = pointer<float>(a.rstd),
                                             .N = a.x.size(0),
                                             .C = a.x.size(1),
-                                            .eps = static_cast<float>(a.eps)},
+                                            .eps = static_cast<float>(a.eps),
+                                            .copy = fp8_pointer(copy),
+                                            .copy_scale = pointer<const float>(scale)},
                                            stream_for(a.x));
   });
+  if (copy.defined()) fp8::put(a.normalized, {copy, scale});
 }
 
 void backward(const AddNormKernels::Backward& a) {

@@ -1,13 +1,9 @@
-// Matrix products with something done to the result where it is written, by cuBLASLt. All matrices are contiguous, row
-// by row, and of one type, float32 or bfloat16. Only gradients of weights and biases are always float32. GELU's
-// epilogues are for bfloat16 only: cuBLASLt does not say how exact its tanh is, and in float32 it could be seen.
-//
-// The first time that a shape is seen, each algorithm that cuBLASLt proposes is timed. So is the other way of doing the
-// same. Later calls take the fastest (products.h: timed_products()). While a graph is captured nothing is timed. With
-// deterministic algorithms nothing is timed either. Then the first proposal is taken, so that every run adds in the
-// same order.
+// Matrix products of a step on a GPU, by cuBLASLt, some with something done to the result where it is written. Matrices
+// are of one type, float32 or bfloat16. Only gradients of weights are always float32. Which algorithm makes a product,
+// or ATen, is chosen by timing (choose.h).
 #pragma once
 
+#include "ablations/techniques/fp8/copies.h"
 #include "model/gradients.h"
 
 #include <ATen/ATen.h>
@@ -19,17 +15,20 @@ namespace model::blas {
 // Does the same as the call that it is given to: a plain product and kernels after it.
 using Otherwise = std::function<void()>;
 
-// fc (M, N) <- x (M, K) weight^T (N, K) + bias (N);  hidden (M, N) <- GELU(fc), tanh form
+// d (M, N) <- a (M, K) b (K, N) + bias (N) or undefined. a and b lie row by row, or their transposes do; otherwise ATen
+// makes it.
+void product(const at::Tensor& d, const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias);
+
+// d (M, N) bfloat16 <- left (M, K) right (N, K)^T + bias (N) or undefined, of fp8 matrices. False where cuBLASLt does
+// not multiply them. `fast`: sums are promoted to float32 only at the end.
+bool fp8_product(const at::Tensor& d, const Fp8Matrix& left, const Fp8Matrix& right, const at::Tensor& bias, bool fast);
+
+// fc (M, N) <- x (M, K) weight^T (N, K) + bias (N);  hidden (M, N) <- GELU(fc), tanh form. In float32 always otherwise:
+// cuBLASLt does not say how exact its tanh is.
 struct Gelu {
   const at::Tensor &fc, &hidden, &x, &weight, &bias;
 };
 void gelu(const Gelu& call, const Otherwise& otherwise);
-
-// d_fc (M, N) <- dy (M, K) weight (K, N) * GELU'(fc);  d_bias (N) float32 <- sums of d_fc's columns
-struct GeluBackward {
-  const at::Tensor &d_fc, &d_bias, &dy, &weight, &fc;
-};
-void gelu_backward(const GeluBackward& call, const Otherwise& otherwise);
 
 // gradient (N, K) float32 <- a^T (M, N) b (M, K), or gradient + that
 void weight_gradient(const at::Tensor& gradient, const at::Tensor& a, const at::Tensor& b, bool accumulate);

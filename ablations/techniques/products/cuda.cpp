@@ -1,5 +1,6 @@
 // Products of cuBLAS and cuBLASLt, and sums of columns by our own kernel.
 #include "ablations/techniques/cuda/call.h"
+#include "ablations/techniques/fp8/copies.h"
 #include "ablations/techniques/products/blas.h"
 #include "ablations/techniques/products/column_sum.h"
 #include "ablations/techniques/products/linear.h"
@@ -28,15 +29,31 @@ void weight_gradient_into(const Gradients::Place& place, const Tensor& dy, const
   blas::weight_gradient(place.buffer, dy, x, place.accumulate);
 }
 
+// d (M, N) <- a (M, K) b (K, N) + bias (N) or undefined. In fp8 where b is a weight with copies and a has one, too.
+void multiply(const Tensor& d, const Tensor& a, const Tensor& b, const Tensor& bias) {
+  if (const auto weight = fp8::weight_of(b)) {
+    const bool forward = !b.is_contiguous();  // the weight's transposed view
+    const std::string direction = weight->name + (forward ? " forward " : " dgrad ");
+    const auto left = fp8::take(a);
+    if (left && blas::fp8_product(d, *left, forward ? weight->rows : weight->columns, bias, /*fast=*/forward)) {
+      fp8::count(direction + (left->values.scalar_type() == at::kFloat8_e5m2 ? "e5m2" : "e4m3"));
+      return;
+    }
+    fp8::count(direction + "bf16");
+  }
+  blas::product(d, a, b, bias);
+}
+
 }  // namespace
 
 const LinearProducts cuda_products{
-    .product = [](const Tensor& a, const Tensor& b, const Tensor& bias) { return product(Products::aten, a, b, bias); },
-    .product_into =
-        [](const Tensor& c, const Tensor& a, const Tensor& b) {
-          Tensor out = c;
-          at::mm_out(out, a, b);
+    .product =
+        [](const Tensor& a, const Tensor& b, const Tensor& bias) {
+          const Tensor d = at::empty({a.size(0), b.size(1)}, a.options().requires_grad(false));
+          multiply(d, a, b, bias.defined() ? bias.to(a.scalar_type()) : bias);
+          return d;
         },
+    .product_into = [](const Tensor& c, const Tensor& a, const Tensor& b) { multiply(c, a, b, {}); },
     .weight_gradient_into = weight_gradient_into,
     .weight_gradient =
         [](Gradients* gradients, const Tensor& weight, const Tensor& dy, const Tensor& x) {

@@ -75,18 +75,31 @@ decltype(Ops::head) packed_head() {
 
 }  // namespace
 
-std::vector<TimedProduct> timed_products() {
+std::vector<ProductChoice> product_choices() {
   if constexpr (has_cuda_kernels) {
-    return cuda_timed_products();
+    return cuda_product_choices();
   } else {
     return {};
   }
+}
+
+std::string product_library() {
+  if constexpr (has_cuda_kernels) {
+    return cublaslt_version();
+  } else {
+    return "";
+  }
+}
+
+void keep_choices(const std::vector<ProductChoice>& choices) {
+  if constexpr (has_cuda_kernels) keep_cuda_choices(choices);
 }
 
 const LinearProducts& products_of(const Recipe& recipe) {
   if constexpr (has_cuda_kernels) {
     if (recipe.device == Device::cuda) return cuda_products;
   }
+  if (recipe.fp8 != Fp8::off) return emulated_fp8_products;
   return recipe.products == Products::packed ? packed_products : aten_products;
 }
 
@@ -98,8 +111,9 @@ decltype(Ops::linear) own_linear(const LinearProducts& products, Gradients* grad
       return shaped(PackedLinear::apply(rows, w, std::optional(bias), products, gradients), x);
     }
     const Node node("model::linear");
-    return shaped(products == &aten_products ? AtenLinear::apply(rows, w, std::optional(bias), products, gradients)
-                                             : CudaLinear::apply(rows, w, std::optional(bias), products, gradients),
+    const bool by_aten = products == &aten_products || products == &emulated_fp8_products;
+    return shaped(by_aten ? AtenLinear::apply(rows, w, std::optional(bias), products, gradients)
+                          : CudaLinear::apply(rows, w, std::optional(bias), products, gradients),
                   x);
   };
 }

@@ -24,7 +24,7 @@ struct LinearProducts {
   at::Tensor (*bias_gradient)(Gradients* gradients, const at::Tensor& bias, const at::Tensor& dy);
 };
 
-extern const LinearProducts aten_products, packed_products, cuda_products;
+extern const LinearProducts aten_products, packed_products, cuda_products, emulated_fp8_products;
 
 // The recipe's products.
 const LinearProducts& products_of(const Recipe& recipe);

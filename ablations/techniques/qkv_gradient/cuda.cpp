@@ -1,5 +1,7 @@
 #include "ablations/techniques/cpu/thread_sums.h"
 #include "ablations/techniques/cuda/call.h"
+#include "ablations/techniques/fp8/bytes.h"
+#include "ablations/techniques/products/column_sum.h"
 #include "ablations/techniques/qkv_gradient/join.h"
 #include "ablations/techniques/qkv_gradient/qkv_gradient.h"
 
@@ -15,10 +17,29 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 // dq, dk and dv (B, T, C) of one type -> (B, T, 3C). The sums of its columns are written to `bias`, or added.
-Tensor joined(const Tensor& dq, const Tensor& dk, const Tensor& dv, const Gradients::Place& bias) {
+Tensor joined(const Tensor& dq, const Tensor& dk, const Tensor& dv, bool fp8, const Gradients::Place& bias) {
   const int64_t B = dq.size(0), T = dq.size(1), C = dq.size(2);
   const Tensor query = dq.contiguous(), key = dk.contiguous(), value = dv.contiguous();
   Tensor together = at::empty({B, T, 3 * C}, dq.options());
+  if (fp8) {
+    using kernels::bf16;
+    const Tensor rows = together.view({B * T, 3 * C});
+    const Tensor partials = at::empty({kernels::row_copies_strips(B * T), 3 * C}, bias.buffer.options());
+    kernels::join_fp8({.parts = {pointer<const bf16>(query), pointer<const bf16>(key), pointer<const bf16>(value)},
+                       .joined = pointer<bf16>(rows),
+                       .copies = copies_beside(rows),
+                       .partials = pointer<float>(partials),
+                       .N = B * T,
+                       .C = C},
+                      stream_for(dq));
+    kernels::finish_columns({pointer<const float>(partials),
+                             partials.size(0),
+                             3 * C,
+                             {pointer<float>(bias.buffer), nullptr},
+                             bias.accumulate},
+                            stream_for(dq));
+    return together;
+  }
   with_type(dq.scalar_type(), [&]<class Number>() {
     const Tensor workspace = at::empty({kernels::join_workspace<Number>(B * T, C)}, bias.buffer.options());
     kernels::join<Number>(
@@ -35,7 +56,9 @@ Tensor joined(const Tensor& dq, const Tensor& dk, const Tensor& dv, const Gradie
 }
 
 struct JoinedThirds : torch::autograd::Function<JoinedThirds> {
-  static variable_list forward(AutogradContext* context, const Tensor& qkv, const Tensor& bias, Gradients* gradients) {
+  static variable_list forward(AutogradContext* context, const Tensor& qkv, const Tensor& bias, bool fp8,
+                               Gradients* gradients) {
+    context->saved_data["fp8"] = fp8;
     context->save_for_backward({bias});
     context->saved_data["gradients"] = handle_of(gradients);
     return qkv.chunk(3, -1);
@@ -46,15 +69,15 @@ struct JoinedThirds : torch::autograd::Function<JoinedThirds> {
     const Tensor bias = context->get_saved_variables()[0];
     auto* gradients = from_handle<Gradients>(context->saved_data["gradients"]);
     const Gradients::Place place = place_for(gradients, bias);
-    const Tensor d_qkv = joined(upstream[0], upstream[1], upstream[2], place);
-    return {d_qkv, gradients == nullptr ? place.buffer : Tensor(), Tensor()};
+    const Tensor d_qkv = joined(upstream[0], upstream[1], upstream[2], context->saved_data["fp8"].toBool(), place);
+    return {d_qkv, gradients == nullptr ? place.buffer : Tensor(), Tensor(), Tensor()};
   }
 };
 
 }  // namespace
 
-std::array<Tensor, 3> joined_thirds(const Tensor& qkv, const Tensor& bias, Gradients* gradients) {
-  const variable_list thirds = JoinedThirds::apply(qkv, bias, gradients);
+std::array<Tensor, 3> joined_thirds(const Tensor& qkv, const Tensor& bias, bool fp8, Gradients* gradients) {
+  const variable_list thirds = JoinedThirds::apply(qkv, bias, fp8, gradients);
   return {thirds[0], thirds[1], thirds[2]};
 }
 

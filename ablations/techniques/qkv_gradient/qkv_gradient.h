@@ -12,6 +12,7 @@ namespace model {
 // qkv (B, T, 3C), float32 or bfloat16, a product with `bias` (3C) -> query, key and value (B, T, C), views of it. One
 // node of autograd's graph, JoinedThirds. Its backward pass makes the gradients of qkv and of `bias`. So the product
 // should make none of the bias.
-std::array<at::Tensor, 3> joined_thirds(const at::Tensor& qkv, const at::Tensor& bias, Gradients* gradients);
+// `fp8`: an fp8 copy of qkv's gradient is made, too.
+std::array<at::Tensor, 3> joined_thirds(const at::Tensor& qkv, const at::Tensor& bias, bool fp8, Gradients* gradients);
 
 }  // namespace model

@@ -38,7 +38,7 @@ TEST(JoinedQkvGradient, IsTheSeparateOnes) {
       expected.push_back(leaf.grad());
       leaf.mutable_grad() = Tensor();
     }
-    backward_of(joined_thirds(at::linear(x, weight, bias.detach()), bias, nullptr));
+    backward_of(joined_thirds(at::linear(x, weight, bias.detach()), bias, /*fp8=*/false, nullptr));
     EXPECT_TRUE(at::equal(x.grad(), expected[0]));
     EXPECT_TRUE(at::equal(weight.grad(), expected[1]));
     EXPECT_TRUE(close(bias.grad(), expected[2], tolerance));
@@ -56,7 +56,7 @@ TEST(JoinedQkvGradient, GoesIntoItsBufferOnce) {
   const auto linear = own_linear(aten_products, &gradients);
   gradients.begin_step();
   for (const int times : {1, 2}) {
-    backward_of(joined_thirds(linear(x, weight, bias.detach()), bias, &gradients));
+    backward_of(joined_thirds(linear(x, weight, bias.detach()), bias, /*fp8=*/false, &gradients));
     EXPECT_TRUE(close(bias.grad(), times * of_bias, 1e-6)) << times;
     EXPECT_TRUE(close(weight.grad(), times * of_weight, 1e-6)) << times;
   }

@@ -14,13 +14,6 @@ using at::Tensor;
 
 namespace {
 
-template <class Row>
-Tensor on_device(const std::vector<Row>& rows, at::Device device) {
-  const Tensor bytes = at::empty({static_cast<int64_t>(rows.size() * sizeof(Row))}, at::kByte);
-  std::copy_n(reinterpret_cast<const uint8_t*>(rows.data()), bytes.numel(), bytes.mutable_data_ptr<uint8_t>());
-  return bytes.to(device);
-}
-
 class CudaMasterAdamW : public MasterUpdate {
  public:
   explicit CudaMasterAdamW(std::vector<MasterWeight> weights) : weights_(std::move(weights)) {

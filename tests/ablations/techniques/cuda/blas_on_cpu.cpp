@@ -26,12 +26,17 @@ void gelu(const Gelu& call, const Otherwise& otherwise) {
   call.hidden.copy_(at::gelu(fc, "tanh"));
 }
 
-void gelu_backward(const GeluBackward& call, const Otherwise& otherwise) {
-  if (other_way()) return otherwise();
-  const Tensor d_hidden = at::mm(in_float32(call.dy), in_float32(call.weight));
-  const Tensor d_fc = at::gelu_backward(d_hidden, in_float32(call.fc), "tanh");
-  call.d_fc.copy_(d_fc);
-  call.d_bias.copy_(d_fc.sum(0));
+void product(const Tensor& d, const Tensor& a, const Tensor& b, const Tensor& bias) {
+  const Tensor made = at::mm(in_float32(a), in_float32(b));
+  d.copy_(bias.defined() ? made + in_float32(bias) : made);
+}
+
+bool fp8_product(const Tensor& d, const Fp8Matrix& left, const Fp8Matrix& right, const Tensor& bias, bool /*fast*/) {
+  const auto decoded = [](const Fp8Matrix& m) {
+    return in_float32(m.values) * (m.scales.numel() == 1 ? m.scales : m.scales.unsqueeze(1));
+  };
+  product(d, decoded(left), decoded(right).t(), bias);
+  return true;
 }
 
 void weight_gradient(const Tensor& gradient, const Tensor& a, const Tensor& b, bool accumulate) {
@@ -43,6 +48,8 @@ void weight_gradient(const Tensor& gradient, const Tensor& a, const Tensor& b, b
 
 namespace model {
 
-std::vector<TimedProduct> cuda_timed_products() { return {}; }
+std::vector<ProductChoice> cuda_product_choices() { return {}; }
+void keep_cuda_choices(const std::vector<ProductChoice>&) {}
+std::string cublaslt_version() { return ""; }
 
 }  // namespace model

@@ -1,0 +1,135 @@
+// Rows in fp8 and what they are copies of, against float64: GELU, its gradient, three matrices side by side.
+#include "ablations/techniques/fp8/row_copies.h"
+
+#include "tests/ablations/techniques/cuda/fp8_test.h"
+
+namespace kernels_row_copies_test {
+
+using namespace kernels;
+using namespace kernel_tests;
+
+constexpr std::pair<int64_t, int64_t> sizes[] = {{1, 8}, {2, 264}, {5, 768}, {37, 48}};
+
+double gelu(double x) { return x / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); }
+double gelu_slope(double x) {
+  const double u = std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x), t = std::tanh(u);
+  return (1 + t) / 2 + x / 2 * (1 - t * t) * std::sqrt(2 / M_PI) * (1 + 3 * 0.044715 * x * x);
+}
+
+struct Copies {
+  Buffer<uint8_t> values;
+  Buffer<float> scales;
+  Copies(int64_t N, int64_t C) : values(static_cast<size_t>(N * C)), scales(static_cast<size_t>(N)) {}
+  [[nodiscard]] RowCopies to() { return {values.data(), scales.data()}; }
+};
+
+// By their own rows' greatest number; each number is off by half a unit of e4m3 at most.
+void expect_copies(const std::vector<double>& values, const std::vector<double>& scales, const std::vector<double>& of,
+                   size_t C) {
+  for (size_t row = 0; row < scales.size(); ++row) {
+    double greatest = 0;
+    for (size_t c = 0; c < C; ++c) greatest = std::max(greatest, std::abs(of[row * C + c]));
+    ASSERT_NEAR(scales[row], greatest > 0 ? greatest / 448 : 1, 1e-6 * greatest) << "row " << row;
+    for (size_t c = 0; c < C; ++c) {
+      const double x = of[row * C + c];
+      ASSERT_NEAR(values[row * C + c] * scales[row], x, std::max(std::abs(x) / 16, greatest / 448 / 1024) * 1.001)
+          << row << ", " << c;
+    }
+  }
+}
+
+std::vector<double> column_sums(const std::vector<double>& x, size_t C) {
+  std::vector<double> sums(C);
+  for (size_t i = 0; i < x.size(); ++i) sums[i % C] += x[i];
+  return sums;
+}
+
+TEST(RowCopies, OfGelu) {
+  for (const auto& [N, C] : sizes) {
+    const auto n = static_cast<size_t>(N * C), c = static_cast<size_t>(C);
+    const Buffer<bf16> fc = random<bf16>(n, 1, 2), bias = random<bf16>(c, 2, 1, 0.5);
+    const Results results = in_both_orders([&] {
+      Buffer<bf16> hidden(n);
+      Copies copies(N, C);
+      gelu_forward_fp8(fc.data(), bias.data(), hidden.data(), copies.to(), N, C, nullptr);
+      return Results{hidden.doubles(), e4m3_values(copies.values), copies.scales.doubles()};
+    });
+    std::vector<double> expected(n);
+    for (size_t i = 0; i < n; ++i) expected[i] = gelu(fc.at(i) + bias.at(i % c));
+    EXPECT_LT(relative_error(results[0], expected), rounding<bf16>);
+    expect_copies(results[1], results[2], results[0], c);
+  }
+}
+
+TEST(RowCopies, OfGelusGradient) {
+  for (const auto& [N, C] : sizes) {
+    const auto n = static_cast<size_t>(N * C), c = static_cast<size_t>(C);
+    const Buffer<bf16> fc = random<bf16>(n, 1, 2), bias = random<bf16>(c, 2, 1, 0.5), upstream = random<bf16>(n, 3);
+    const Results results = in_both_orders([&] {
+      Buffer<bf16> gradient = upstream;
+      Copies copies(N, C);
+      Buffer<float> partials(static_cast<size_t>(row_copies_strips(N)) * c);
+      gelu_backward_fp8({fc.data(), bias.data(), gradient.data(), gradient.data(), copies.to(), partials.data(), N, C},
+                        nullptr);
+      return Results{gradient.doubles(), e4m3_values(copies.values), copies.scales.doubles(),
+                     column_sums(partials.doubles(), c)};
+    });
+    std::vector<double> expected(n);
+    for (size_t i = 0; i < n; ++i) expected[i] = upstream.at(i) * gelu_slope(fc.at(i) + bias.at(i % c));
+    EXPECT_LT(relative_error(results[0], expected), rounding<bf16>);
+    expect_copies(results[1], results[2], results[0], c);
+    EXPECT_LT(relative_error(results[3], column_sums(results[0], c)), 1e-6);
+  }
+}
+
+TEST(RowCopies, OfAMatrixAsItIs) {
+  const int64_t N = 7, C = 48;
+  const Buffer<bf16> x = random<bf16>(static_cast<size_t>(N * C), 4, 1e-6);
+  Copies copies(N, C);
+  copy_rows_fp8(x.data(), copies.to(), N, C, nullptr);
+  expect_copies(e4m3_values(copies.values), copies.scales.doubles(), x.doubles(), static_cast<size_t>(C));
+}
+
+TEST(RowCopies, OfThreeMatricesSideBySide) {
+  for (const auto& [N, C] : sizes) {
+    const auto n = static_cast<size_t>(N * C), c = static_cast<size_t>(C);
+    const std::vector<Buffer<bf16>> parts{random<bf16>(n, 1), random<bf16>(n, 2, 10), random<bf16>(n, 3, 0.1)};
+    const Results results = in_both_orders([&] {
+      Buffer<bf16> joined(3 * n);
+      Copies copies(N, 3 * C);
+      Buffer<float> partials(static_cast<size_t>(row_copies_strips(N)) * 3 * c);
+      join_fp8({{parts[0].data(), parts[1].data(), parts[2].data()}, joined.data(), copies.to(), partials.data(), N, C},
+               nullptr);
+      return Results{joined.doubles(), e4m3_values(copies.values), copies.scales.doubles(),
+                     column_sums(partials.doubles(), 3 * c)};
+    });
+    std::vector<double> expected(3 * n);
+    for (size_t i = 0; i < 3 * n; ++i) expected[i] = parts[i % (3 * c) / c].at(i / (3 * c) * c + i % c);
+    EXPECT_EQ(results[0], expected);
+    expect_copies(results[1], results[2], results[0], 3 * c);
+    EXPECT_LT(relative_error(results[3], column_sums(results[0], 3 * c)), 1e-6);
+  }
+}
+
+// Rows of zeros have the scale 1; what is no number stays none, and takes no other number with it.
+TEST(RowCopies, OfWhatIsZeroOrNoNumber) {
+  const int64_t N = 3, C = 24;
+  Buffer<bf16> parts = filled<bf16>(static_cast<size_t>(N * C), 0);
+  parts[C + 5] = from_float<bf16>(NAN);
+  parts[C + 6] = from_float<bf16>(2);
+  Buffer<bf16> joined(static_cast<size_t>(3 * N * C));
+  Copies copies(N, 3 * C);
+  join_fp8({{parts.data(), parts.data(), parts.data()}, joined.data(), copies.to(), nullptr, N, C}, nullptr);
+  EXPECT_EQ(copies.scales.at(0), 1);
+  EXPECT_NEAR(copies.scales.at(1), 2 / 448.0, 1e-8);
+  const std::vector<double> values = e4m3_values(copies.values);
+  EXPECT_EQ(nans(values), 3U);
+  EXPECT_EQ(values[3 * C + 6], 448);
+}
+
+TEST(RowCopies, OfRowsThatAreTooLongAreRefused) {
+  EXPECT_THROW(gelu_forward_fp8(nullptr, nullptr, nullptr, {}, 1, 8200, nullptr), std::invalid_argument);
+  EXPECT_THROW(gelu_forward_fp8(nullptr, nullptr, nullptr, {}, 1, 12, nullptr), std::invalid_argument);
+}
+
+}  // namespace kernels_row_copies_test
