@@ -5,6 +5,8 @@
 #include "ablations/techniques/mlp/gelu.h"
 #include "ablations/techniques/mlp/mlp.h"
 #include "ablations/techniques/products/blas.h"
+#include "ablations/techniques/products/column_sum.h"
+#include "ablations/techniques/products/strips.h"
 
 namespace model {
 
@@ -26,21 +28,28 @@ MlpKernels::Hidden forward(const LinearProducts& /*products*/, const Tensor& x, 
   return {fc, hidden};
 }
 
-MlpKernels::Backward backward(const LinearProducts& products, const Tensor& dy, const Tensor& w_proj,
-                              const Tensor& b_fc, const MlpKernels::Hidden& kept) {
+MlpKernels::Backward backward(const LinearProducts& products, Gradients* gradients, const Tensor& dy,
+                              const Tensor& w_proj, const Tensor& b_fc, const MlpKernels::Hidden& kept) {
   const Tensor& fc = kept.fc;
-  const Tensor d_fc = at::empty_like(fc);
-  // Of its own: where products are timed it is made several times, and could not be added to another.
-  const Tensor d_b_fc = at::empty_like(b_fc);
-  blas::gelu_backward({.d_fc = d_fc, .d_bias = d_b_fc, .dy = dy, .weight = w_proj, .fc = fc}, [&] {
-    products.product_into(d_fc, dy, w_proj);
-    with_type(fc.scalar_type(), [&]<class T>() {
-      kernels::gelu_backward<T>(pointer<const T>(fc), pointer<const T>(d_fc), pointer<T>(d_fc), fc.numel(),
-                                stream_for(fc));
-    });
-    column_sum(d_fc, {.buffer = d_b_fc});
+  const int64_t N = fc.size(0), C = fc.size(1);
+  const Tensor d_fc = at::empty_like(fc), d_bias = at::empty({C}, fc.options());
+  const Gradients::Place d_b_fc = place_for(gradients, b_fc);
+  with_type(fc.scalar_type(), [&]<class T>() {
+    const Tensor strips = at::empty({kernels::column_strips<T>(N, C), C}, d_b_fc.buffer.options());
+    const bool by_epilogue =
+        blas::gelu_backward({.d_fc = d_fc, .d_bias = d_bias, .dy = dy, .weight = w_proj, .fc = fc}, [&] {
+          products.product_into(d_fc, dy, w_proj);
+          kernels::gelu_backward<T>({.x = pointer<const T>(fc),
+                                     .upstream = pointer<const T>(d_fc),
+                                     .gradient = pointer<T>(d_fc),
+                                     .partials = pointer<float>(strips),
+                                     .N = N,
+                                     .C = C},
+                                    stream_for(fc));
+        });
+    by_epilogue ? put(d_b_fc, d_bias) : add_up(strips, d_b_fc);
   });
-  return {d_fc, kept.hidden, d_b_fc};
+  return {d_fc, kept.hidden, gradients == nullptr ? d_b_fc.buffer : Tensor()};
 }
 
 }  // namespace

@@ -277,21 +277,18 @@ void gelu(const Gelu& call, const Otherwise& otherwise) {
       [&](const Tensor&) { otherwise(); });
 }
 
-void gelu_backward(const GeluBackward& call, const Otherwise& otherwise) {
-  // cuBLASLt writes the bias's gradient in the type of D.
-  const Tensor d_bias = at::empty(call.d_bias.sizes(), call.d_fc.options());
-  const bool by_epilogue = run({.name = "gelu_backward",
-                                .a = call.weight,
-                                .b = call.dy,
-                                .d = call.d_fc,
-                                .a_transposed = false,
-                                .b_transposed = false,
-                                .epilogue = CUBLASLT_EPILOGUE_DGELU_BGRAD,
-                                .bias = d_bias,
-                                .auxiliary = call.fc,
-                                .accumulate = false},
-                               [&](const Tensor&) { otherwise(); });
-  if (by_epilogue) call.d_bias.copy_(d_bias);
+bool gelu_backward(const GeluBackward& call, const Otherwise& otherwise) {
+  return run({.name = "gelu_backward",
+              .a = call.weight,
+              .b = call.dy,
+              .d = call.d_fc,
+              .a_transposed = false,
+              .b_transposed = false,
+              .epilogue = CUBLASLT_EPILOGUE_DGELU_BGRAD,
+              .bias = call.d_bias,
+              .auxiliary = call.fc,
+              .accumulate = false},
+             [&](const Tensor&) { otherwise(); });
 }
 
 void weight_gradient(const Tensor& gradient, const Tensor& a, const Tensor& b, bool accumulate) {

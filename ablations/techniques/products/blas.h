@@ -1,5 +1,5 @@
 // Matrix products with something done to the result where it is written, by cuBLASLt. All matrices are contiguous, row
-// by row, and of one type, float32 or bfloat16. Only gradients of weights and biases are always float32. GELU's
+// by row, and of one type, float32 or bfloat16. Only gradients of weights are always float32. GELU's
 // epilogues are for bfloat16 only: cuBLASLt does not say how exact its tanh is, and in float32 it could be seen.
 //
 // The first time that a shape is seen, each algorithm that cuBLASLt proposes is timed. So is the other way of doing the
@@ -7,8 +7,6 @@
 // deterministic algorithms nothing is timed either. Then the first proposal is taken, so that every run adds in the
 // same order.
 #pragma once
-
-#include "model/gradients.h"
 
 #include <ATen/ATen.h>
 
@@ -25,20 +23,14 @@ struct Gelu {
 };
 void gelu(const Gelu& call, const Otherwise& otherwise);
 
-// d_fc (M, N) <- dy (M, K) weight (K, N) * GELU'(fc);  d_bias (N) float32 <- sums of d_fc's columns
+// d_fc (M, N) <- dy (M, K) weight (K, N) * GELU'(fc);  d_bias (N) <- sums of d_fc's columns, which the other way leaves
+// out. Whether cuBLASLt did it.
 struct GeluBackward {
   const at::Tensor &d_fc, &d_bias, &dy, &weight, &fc;
 };
-void gelu_backward(const GeluBackward& call, const Otherwise& otherwise);
+bool gelu_backward(const GeluBackward& call, const Otherwise& otherwise);
 
 // gradient (N, K) float32 <- a^T (M, N) b (M, K), or gradient + that
 void weight_gradient(const at::Tensor& gradient, const at::Tensor& a, const at::Tensor& b, bool accumulate);
 
 }  // namespace model::blas
-
-namespace model {
-
-// sums.buffer (C) float32 <- over the rows of x (N, C), or added to it.
-void column_sum(const at::Tensor& x, const Gradients::Place& sums);
-
-}  // namespace model

@@ -1,9 +1,13 @@
 #include "ablations/techniques/cpu/thread_sums.h"
 #include "ablations/techniques/cuda/call.h"
+#include "ablations/techniques/products/column_sum.h"
+#include "ablations/techniques/products/strips.h"
 #include "ablations/techniques/qkv_gradient/join.h"
 #include "ablations/techniques/qkv_gradient/qkv_gradient.h"
 
 #include <torch/csrc/autograd/custom_function.h>
+
+#include <utility>
 
 namespace model {
 
@@ -14,24 +18,22 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// dq, dk and dv (B, T, C) of one type -> (B, T, 3C). The sums of its columns are written to `bias`, or added.
-Tensor joined(const Tensor& dq, const Tensor& dk, const Tensor& dv, const Gradients::Place& bias) {
+// dq, dk and dv (B, T, C) of one type -> (B, T, 3C), and the sums of its columns over strips of rows (strips, 3C)
+std::pair<Tensor, Tensor> joined(const Tensor& dq, const Tensor& dk, const Tensor& dv) {
   const int64_t B = dq.size(0), T = dq.size(1), C = dq.size(2);
   const Tensor query = dq.contiguous(), key = dk.contiguous(), value = dv.contiguous();
-  Tensor together = at::empty({B, T, 3 * C}, dq.options());
+  Tensor together = at::empty({B, T, 3 * C}, dq.options()), strips;
   with_type(dq.scalar_type(), [&]<class Number>() {
-    const Tensor workspace = at::empty({kernels::join_workspace<Number>(B * T, C)}, bias.buffer.options());
+    strips = at::empty({kernels::column_strips<Number>(B * T, 3 * C), 3 * C}, dq.options().dtype(at::kFloat));
     kernels::join<Number>(
         {.parts = {pointer<const Number>(query), pointer<const Number>(key), pointer<const Number>(value)},
-         .N = B * T,
-         .C = C,
          .joined = pointer<Number>(together),
-         .sums = pointer<float>(bias.buffer),
-         .accumulate = bias.accumulate,
-         .workspace = pointer<float>(workspace)},
+         .partials = pointer<float>(strips),
+         .N = B * T,
+         .C = C},
         stream_for(dq));
   });
-  return together;
+  return {together, strips};
 }
 
 struct JoinedThirds : torch::autograd::Function<JoinedThirds> {
@@ -46,7 +48,8 @@ struct JoinedThirds : torch::autograd::Function<JoinedThirds> {
     const Tensor bias = context->get_saved_variables()[0];
     auto* gradients = from_handle<Gradients>(context->saved_data["gradients"]);
     const Gradients::Place place = place_for(gradients, bias);
-    const Tensor d_qkv = joined(upstream[0], upstream[1], upstream[2], place);
+    const auto [d_qkv, strips] = joined(upstream[0], upstream[1], upstream[2]);
+    add_up(strips, place);
     return {d_qkv, gradients == nullptr ? place.buffer : Tensor(), Tensor()};
   }
 };

@@ -26,12 +26,16 @@ void gelu(const Gelu& call, const Otherwise& otherwise) {
   call.hidden.copy_(at::gelu(fc, "tanh"));
 }
 
-void gelu_backward(const GeluBackward& call, const Otherwise& otherwise) {
-  if (other_way()) return otherwise();
+bool gelu_backward(const GeluBackward& call, const Otherwise& otherwise) {
+  if (other_way()) {
+    otherwise();
+    return false;
+  }
   const Tensor d_hidden = at::mm(in_float32(call.dy), in_float32(call.weight));
   const Tensor d_fc = at::gelu_backward(d_hidden, in_float32(call.fc), "tanh");
   call.d_fc.copy_(d_fc);
   call.d_bias.copy_(d_fc.sum(0));
+  return true;
 }
 
 void weight_gradient(const Tensor& gradient, const Tensor& a, const Tensor& b, bool accumulate) {
