@@ -87,6 +87,7 @@ Trainer::Trainer(const Config& config, const Recipe& recipe, const TrainerOption
       model_(model_of(config, recipe, options.seed, device_)),
       gradients_(recipe.weights == Weights::master ? std::make_unique<Gradients>(model_.parameters()) : nullptr),
       ops_(parts.ops(recipe, gradients_.get())),
+      finish_(parts.finish),
       optimizer_(model_.parameters(), recipe.optimizer,
                  {.weight_decay = options.weight_decay, .max_norm = options.max_norm, .first_step = options.first_step},
                  recipe.weights == Weights::master ? parts.update : nullptr),
@@ -164,6 +165,7 @@ void Trainer::run_step() {
     } else {
       loss.backward();
     }
+    if (gradients_) finish_(*gradients_);
   }
   if (reduces) step_loss = parallel_->mean(step_loss);
   on_phase("clip");

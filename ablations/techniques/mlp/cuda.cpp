@@ -47,7 +47,7 @@ MlpKernels::Backward backward(const LinearProducts& products, Gradients* gradien
                                      .C = C},
                                     stream_for(fc));
         });
-    by_epilogue ? put(d_b_fc, d_bias) : add_up(strips, d_b_fc);
+    by_epilogue ? put(d_b_fc, d_bias) : add_up(gradients, strips, d_b_fc);
   });
   return {d_fc, kept.hidden, gradients == nullptr ? d_b_fc.buffer : Tensor()};
 }

@@ -62,8 +62,8 @@ void backward(const AddNormKernels::Backward& a) {
                                              .N = N,
                                              .C = C},
                                             stream_for(a.sum));
-    add_up(strips[0], a.d_weight);
-    add_up(strips[1], a.d_bias);
+    add_up(a.gradients, strips[0], a.d_weight);
+    add_up(a.gradients, strips[1], a.d_bias);
   });
 }
 

@@ -1,24 +1,32 @@
 // Products of cuBLAS and cuBLASLt, and sums of columns by our own kernel.
+#include "ablations/techniques/cpu/thread_sums.h"
 #include "ablations/techniques/cuda/call.h"
 #include "ablations/techniques/products/blas.h"
 #include "ablations/techniques/products/column_sum.h"
 #include "ablations/techniques/products/linear.h"
 #include "ablations/techniques/products/strips.h"
 
+#include <vector>
+
 namespace model {
 
 using at::Tensor;
 
-void add_up(const Tensor& strips, const Gradients::Place& place) {
-  const kernels::FinishColumns call{.partials = pointer<const float>(strips),
-                                    .sums = pointer<float>(place.buffer),
-                                    .strips = static_cast<int>(strips.size(0)),
-                                    .C = static_cast<int>(strips.size(1)),
-                                    .accumulate = place.accumulate};
-  kernels::finish_columns({&call, 1}, stream_for(strips));
-}
-
 namespace {
+
+void add_up_all(const std::vector<Gradients::Parts>& all) {
+  if (all.empty()) return;
+  const Node node("model::add_up");
+  std::vector<kernels::FinishColumns> calls;
+  for (const auto& [strips, place] : all) {
+    calls.push_back({.partials = pointer<const float>(strips),
+                     .sums = pointer<float>(place.buffer),
+                     .strips = static_cast<int>(strips.size(0)),
+                     .C = static_cast<int>(strips.size(1)),
+                     .accumulate = place.accumulate});
+  }
+  kernels::finish_columns(calls, stream_for(all.front().sums));
+}
 
 // x (N, C) -> the sums of its columns over strips of rows (strips, C)
 Tensor strips_of(const Tensor& x) {
@@ -38,6 +46,12 @@ void weight_gradient_into(const Gradients::Place& place, const Tensor& dy, const
 
 }  // namespace
 
+void add_up(Gradients* gradients, const Tensor& strips, const Gradients::Place& place) {
+  gradients == nullptr ? add_up_all({{strips, place}}) : gradients->leave({strips, place});
+}
+
+void add_up_left(Gradients& gradients) { add_up_all(gradients.take_left()); }
+
 const LinearProducts cuda_products{
     .product = [](const Tensor& a, const Tensor& b, const Tensor& bias) { return product(Products::aten, a, b, bias); },
     .product_into =
@@ -55,7 +69,7 @@ const LinearProducts cuda_products{
     .bias_gradient =
         [](Gradients* gradients, const Tensor& bias, const Tensor& dy) {
           const Gradients::Place place = place_for(gradients, bias);
-          add_up(strips_of(dy), place);
+          add_up(gradients, strips_of(dy), place);
           return gradients == nullptr ? place.buffer : Tensor();
         }};
 

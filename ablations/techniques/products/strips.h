@@ -7,7 +7,11 @@
 
 namespace model {
 
-// place.buffer (C) float32 <- the sum over `strips` (strips, C) float32, or added to it.
-void add_up(const at::Tensor& strips, const Gradients::Place& place);
+// place.buffer (C) float32 <- the sum over `strips` (strips, C) float32, or added to it. At once if `gradients` is
+// null, else by add_up_left().
+void add_up(Gradients* gradients, const at::Tensor& strips, const Gradients::Place& place);
+
+// What was left in a backward pass, in one launch.
+void add_up_left(Gradients& gradients);
 
 }  // namespace model

@@ -49,7 +49,7 @@ struct JoinedThirds : torch::autograd::Function<JoinedThirds> {
     auto* gradients = from_handle<Gradients>(context->saved_data["gradients"]);
     const Gradients::Place place = place_for(gradients, bias);
     const auto [d_qkv, strips] = joined(upstream[0], upstream[1], upstream[2]);
-    add_up(strips, place);
+    add_up(gradients, strips, place);
     return {d_qkv, gradients == nullptr ? place.buffer : Tensor(), Tensor()};
   }
 };

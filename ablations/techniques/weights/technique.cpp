@@ -74,9 +74,10 @@ lost:
     remainder    -0x3333        what to add to the bits 0x3DCD0000
 
 Gradients have buffers that stay. The first backward pass of a step writes into them, further micro-steps add to them,
-and nothing is set to zero. The embedding and the head share their weight: the head writes its gradient, and the
-embedding adds the rows of the step's tokens. PyTorch makes a matrix of all rows for each of the two, and adds them. At
-50,304 rows such a matrix is 155 MB. Bytes for each weight of a product, under bf16 autocast:
+and nothing is set to zero. On a GPU one launch finishes the gradients of all biases and LayerNorms of a backward pass.
+The embedding and the head share their weight: the head writes its gradient, and the embedding adds the rows of the
+step's tokens. PyTorch makes a matrix of all rows for each of the two, and adds them. At 50,304 rows such a matrix is
+155 MB. Bytes for each weight of a product, under bf16 autocast:
 
                           separate    master
     copy to bf16           4 + 2        -

@@ -4,6 +4,7 @@
 #include "ablations/techniques/mlp/mlp.h"
 #include "ablations/techniques/norm/norm.h"
 #include "ablations/techniques/operations.h"
+#include "ablations/techniques/products/strips.h"
 #include "ablations/techniques/weights/embedding_gradient.h"
 #include "ablations/techniques/weights/master_adamw.h"
 #include "model/gpt2.h"
@@ -75,7 +76,8 @@ GPT2 model_of(const Sizes& sizes) {
           at::kCPU};
 }
 
-Step step(const GPT2& gpt2, const Ops& ops, const Sizes& sizes, Autocast autocast, int64_t micro_steps) {
+Step step(const GPT2& gpt2, const Ops& ops, const Sizes& sizes, Autocast autocast, int64_t micro_steps,
+          Gradients* gradients = nullptr) {
   const auto [C, V, rows, B, T] = sizes;
   Step result;
   for (int64_t i = 0; i < micro_steps; ++i) {
@@ -88,6 +90,7 @@ Step step(const GPT2& gpt2, const Ops& ops, const Sizes& sizes, Autocast autocas
     result.names.push_back("loss");
     result.results.push_back(loss.detach());
     (loss * (1.0 / static_cast<double>(micro_steps))).backward();
+    if (gradients != nullptr) add_up_left(*gradients);
   }
   for (const Parameter& p : gpt2.parameters()) {
     result.names.push_back(p.name);
@@ -111,7 +114,7 @@ Step step_in_place(const Sizes& sizes, Autocast autocast, Residual residual, int
   for (const Parameter& p : gpt2.parameters()) p.tensor.grad().fill_(NAN);
   gradients.begin_step(1.0 / static_cast<double>(micro_steps));
   const Ops ops = with_cuda_into(gradients, ops_for({.autocast = autocast, .residual = residual}));
-  return step(gpt2, ops, sizes, autocast, micro_steps);
+  return step(gpt2, ops, sizes, autocast, micro_steps, &gradients);
 }
 
 Step exact(const Sizes& sizes, int64_t micro_steps = 1) {
