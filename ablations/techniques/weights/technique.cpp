@@ -66,8 +66,8 @@ Text weights_text() {
   return {
       .mechanism = R"(Mixed precision trains float32 weights and multiplies bf16 ones. Autocast makes the bf16 copies
 anew in each micro-step. But a float32 number is a bf16 number and 16 bits more. Here the two halves are stored apart.
-Products read the first half as it is. The optimizer joins both, updates the weight, and splits it again; nothing is
-lost:
+Products read the first half as it is, on a GPU also of their biases. The optimizer joins both, updates the weight, and
+splits it again; nothing is lost:
 
     weight       0x3DCCCCCD     0.1
     bf16         0x3DCD         0.10009765625, the nearest bf16

@@ -175,6 +175,9 @@ TEST(StepMemory, MasterWeightsNeedNoCopiesAndKeepTheirGradients) {
   EXPECT_DOUBLE_EQ(separate.left_by_forward - master.left_by_forward, 4 * 50304 * 32);
   EXPECT_EQ(master.at(Moment::backward_end).working, 0);
   EXPECT_EQ(step_memory(preset("tiny"), fused(Autocast::off, Weights::master), 3, 8).largest().remainders, 0);
+  Recipe on_gpu = fused(Autocast::bf16, Weights::master);
+  on_gpu.device = Device::cuda;
+  EXPECT_DOUBLE_EQ(step_memory(preset("tiny"), on_gpu, 3, 8).largest().remainders, 2 * (matrices + 2 * 9 * 32));
 }
 
 TEST(StepMemory, GradientsStayFromOneMicroStepToTheNext) {

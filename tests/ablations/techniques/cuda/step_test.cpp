@@ -109,7 +109,7 @@ Step step(const Ops& ops, const Sizes& sizes, at::ScalarType weights = at::kFloa
 // With master weights. What is in the gradients' buffers before does not matter.
 Step step_in_place(const Sizes& sizes, Autocast autocast, Residual residual, int64_t micro_steps) {
   GPT2 gpt2 = model_of(sizes);
-  if (autocast == Autocast::bf16) gpt2.split_weights();
+  if (autocast == Autocast::bf16) gpt2.split_weights(/*biases=*/true);
   Gradients gradients(gpt2.parameters());
   for (const Parameter& p : gpt2.parameters()) p.tensor.grad().fill_(NAN);
   gradients.begin_step(1.0 / static_cast<double>(micro_steps));
@@ -207,7 +207,7 @@ TEST(CudaStep, WithMasterWeightsIsTheSameInEachOrderOfThreads) {
 // The update, against that of a CPU: float32 weights and split ones, in steps that clip and steps that do not.
 TEST(CudaStep, UpdatesMasterWeightsAsACpuDoes) {
   GPT2 on_cpu = model_of(odd), on_cuda = model_of(odd);
-  for (GPT2* gpt2 : {&on_cpu, &on_cuda}) gpt2->split_weights();
+  for (GPT2* gpt2 : {&on_cpu, &on_cuda}) gpt2->split_weights(/*biases=*/true);
   const Gradients of_cpu(on_cpu.parameters()), of_cuda(on_cuda.parameters());
   AdamW reference(on_cpu.parameters(), Optimizer::fused, {}, master_adamw);
   std::vector<MasterWeight> weights;
