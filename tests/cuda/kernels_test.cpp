@@ -188,10 +188,10 @@ TEST_F(Kernels, Embedding) {
     const Tensor upstream = on_gpu(random({N, C}), type);
     const Tensor d_wte = at::zeros_like(wte), d_wpe = at::empty_like(wpe);
     const Tensor workspace = floats({kernels::embedding_backward_workspace(N, C)});
-    const auto [sorted, order] = at::sort(tokens, /*stable=*/true, 0, false);
+    const auto [sorted, order] = at::sort(tokens.to(at::kInt), /*stable=*/true, 0, false);
     with_type(type, [&, &sorted = sorted, &order = order]<class S>() {
       kernels::embedding_backward<S>({.upstream = pointer<const S>(upstream),
-                                      .sorted_tokens = pointer<const int64_t>(sorted),
+                                      .sorted_tokens = pointer<const int32_t>(sorted),
                                       .order = pointer<const int64_t>(order),
                                       .wte_gradient = pointer<float>(d_wte),
                                       .wpe_gradient = pointer<float>(d_wpe),
@@ -204,6 +204,21 @@ TEST_F(Kernels, Embedding) {
                                       .P = P},
                                      stream_for(upstream));
     });
+    const Tensor x = at::empty_like(upstream);
+    with_type(type, [&]<class S>() {
+      kernels::embedding_forward<float, S>({.tokens = pointer<const int64_t>(tokens),
+                                            .wte = pointer<const float>(wte),
+                                            .wpe = pointer<const float>(wpe),
+                                            .x = pointer<S>(x),
+                                            .N = N,
+                                            .context = T,
+                                            .C = C,
+                                            .V = V},
+                                           stream_for(x));
+    });
+    expect_error("the embedding",
+                 relative_error(x, exact(wte).index_select(0, rows) + exact(wpe).index_select(0, positions)),
+                 rounding(type));
     const auto back = [&](const Tensor& table, const Tensor& indices) {
       return at::zeros(table.sizes(), at::kDouble).index_add(0, indices, exact(upstream));
     };

@@ -46,8 +46,10 @@ Ops with_cuda(Ops ops) {
 }
 
 // As steps with master weights have them.
-Ops with_cuda_into(Gradients& gradients, Ops ops) {
-  ops.embed = embed_into(gradients, cuda_embedding_gradient, ops.embed);
+Ops with_cuda_into(Gradients& gradients, const Recipe& recipe) {
+  Ops ops = ops_for(recipe);
+  const bool low = recipe.residual == Residual::autocast;
+  ops.embed = embed_into(gradients, cuda_embedding_gradient, cuda_embedding(low ? at::kBFloat16 : at::kFloat));
   ops.linear = own_linear(cuda_products, &gradients);
   ops.qkv = qkv_in_one_product(ops.linear);
   ops.add_norm = fused_add_norm(add_norm_on_cuda, &gradients);
@@ -113,7 +115,7 @@ Step step_in_place(const Sizes& sizes, Autocast autocast, Residual residual, int
   Gradients gradients(gpt2.parameters());
   for (const Parameter& p : gpt2.parameters()) p.tensor.grad().fill_(NAN);
   gradients.begin_step(1.0 / static_cast<double>(micro_steps));
-  const Ops ops = with_cuda_into(gradients, ops_for({.autocast = autocast, .residual = residual}));
+  const Ops ops = with_cuda_into(gradients, {.autocast = autocast, .residual = residual});
   return step(gpt2, ops, sizes, autocast, micro_steps, &gradients);
 }
 

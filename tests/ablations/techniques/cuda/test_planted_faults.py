@@ -73,6 +73,8 @@ FAULTS = {
         ("the sums of the second part are the first's", "a.partials + int64_t{blockIdx.y} * pitch + part * a.C", "a.partials + int64_t{blockIdx.y} * pitch + (part % 2) * a.C"),
     ],
     ("embedding.cu", "Embedding*"): [
+        ("positions go on past the context", "row % a.context * a.C", "row * a.C"),
+        ("a token that is none is read", "known ? to_float", "true ? to_float"),
         ("a run that comes from the window before is not cut", "bool from_before = continues(a, begin);", "bool from_before = false;"),
         ("a cut run has two windows at most",
          "while (continues(a, next * window) && a.sorted_tokens[next * window] == token);", "while (false);"),
