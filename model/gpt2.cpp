@@ -55,10 +55,11 @@ Tensor GPT2::add(const std::string& name, const Tensor& initial, at::Device devi
   return parameter;
 }
 
-void GPT2::split_weights() {
+void GPT2::split_weights(bool biases) {
   for (Parameter& parameter : parameters_) {
-    const bool is_read_by_products = parameter.tensor.dim() == 2 && parameter.name != "wpe.weight";
-    if (!is_read_by_products) continue;
+    const bool is_matrix = parameter.tensor.dim() == 2 && parameter.name != "wpe.weight";
+    const bool is_bias = parameter.tensor.dim() == 1 && parameter.name.find("ln_") == std::string::npos;
+    if (!is_matrix && !(biases && is_bias)) continue;
     const Tensor weight = parameter.tensor.detach();
     parameter.tensor.set_data(at::empty(weight.sizes(), weight.options().dtype(at::kBFloat16)));
     parameter.remainder = at::empty(weight.sizes(), weight.options().dtype(at::kShort));

@@ -44,8 +44,9 @@ class GPT2 {
   // gradients; for others see split_weights() and gradients.h.
   [[nodiscard]] const std::vector<Parameter>& parameters() const { return parameters_; }
 
-  // From now on what products read is bf16, and a remainder beside it keeps the rest.
-  void split_weights();
+  // From now on the matrices that products read are bf16, and a remainder beside each keeps the rest. So are the biases
+  // of linear layers where the device reads them in bf16.
+  void split_weights(bool biases = false);
 
  private:
   struct Block {

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace model {
@@ -38,11 +39,23 @@ class Gradients {
   Place place_of(const at::Tensor& weight);
   [[nodiscard]] bool has(const at::Tensor& weight) const;  // whether it is a parameter
 
+  // A gradient (C) as sums over parts of a step's rows, (parts, C) float32, which are still to be added up in its
+  // place.
+  struct Parts {
+    at::Tensor sums;
+    Place place;
+  };
+  // Leaves that to the end of the backward pass (StepParts::finish).
+  void leave(Parts parts) { left_.push_back(std::move(parts)); }
+  // All that was left since the last call.
+  [[nodiscard]] std::vector<Parts> take_left() { return std::exchange(left_, {}); }
+
  private:
   std::unordered_map<const at::TensorImpl*, bool> written_;  // of each parameter: in this step
   double loss_factor_ = 1;
   int64_t steps_ = 0;
   std::vector<Parameter> parameters_;
+  std::vector<Parts> left_;
 };
 
 // The same for a backward pass that may have no such buffers. Where `gradients` is null, it is a new float32 buffer to

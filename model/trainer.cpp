@@ -69,7 +69,7 @@ std::optional<c10::cuda::CUDAStreamGuard> stream_of(const Recipe& recipe) {
 
 GPT2 model_of(const Config& config, const Recipe& recipe, uint64_t seed, at::Device device) {
   GPT2 gpt2(config, recipe.vocabulary_rows, seed, device);
-  if (recipe.weights == Weights::master && recipe.autocast == Autocast::bf16) gpt2.split_weights();
+  if (recipe.weights == Weights::master && recipe.autocast == Autocast::bf16) gpt2.split_weights(/*biases=*/recipe.device == Device::cuda);
   return gpt2;
 }
 
@@ -87,6 +87,7 @@ Trainer::Trainer(const Config& config, const Recipe& recipe, const TrainerOption
       model_(model_of(config, recipe, options.seed, device_)),
       gradients_(recipe.weights == Weights::master ? std::make_unique<Gradients>(model_.parameters()) : nullptr),
       ops_(parts.ops(recipe, gradients_.get())),
+      finish_(parts.finish),
       optimizer_(model_.parameters(), recipe.optimizer,
                  {.weight_decay = options.weight_decay, .max_norm = options.max_norm, .first_step = options.first_step},
                  recipe.weights == Weights::master ? parts.update : nullptr),
@@ -164,6 +165,7 @@ void Trainer::run_step() {
     } else {
       loss.backward();
     }
+    if (gradients_) finish_(*gradients_);
   }
   if (reduces) step_loss = parallel_->mean(step_loss);
   on_phase("clip");

@@ -60,6 +60,8 @@ struct StepParts {
   // With `gradients` the operations write the weights' gradients there.
   Ops (*ops)(const Recipe& recipe, Gradients* gradients);
   MakeMasterUpdate* update;  // of master weights
+  // Adds up what a backward pass has left in `gradients`. Called after each.
+  void (*finish)(Gradients& gradients);
 };
 
 class Trainer {
@@ -162,6 +164,7 @@ class Trainer {
   GPT2 model_;
   std::unique_ptr<Gradients> gradients_;  // of master weights; else null
   Ops ops_;
+  void (*finish_)(Gradients&);
   AdamW optimizer_;
   Inputs inputs_;
   std::unique_ptr<Executor> executor_;

@@ -289,13 +289,6 @@ class Measurement {
   int failures_ = 0;
 };
 
-// As head_loss divides its rows on a GPU, but a multiple of 128, which fp8 needs.
-int64_t rows_of_a_chunk(int64_t N) {
-  const int64_t row_bytes = 2 * padded_vocabulary;
-  const int64_t rows = model::head_loss_rows(N, row_bytes, model::head_loss_chunk_bytes(/*on_cuda=*/true));
-  return std::min(N, (rows + 127) / 128 * 128);
-}
-
 }  // namespace
 
 std::vector<Product> products_of_a_step(int64_t B, int64_t T, int64_t head_rows) {
@@ -329,7 +322,7 @@ int run_products(int argc, char** argv) {
   app.name("micro products");
   app.add_option("-B,--batch", B, "sequences (default: 16)")->check(CLI::Range(1, 4096));
   app.add_option("-T,--context", T, "tokens per sequence (default: 1024)")->check(CLI::Range(1, 1024));
-  app.add_option("--head-rows", head_rows, "rows of the head's products (default: the fused loss's, a multiple of 128)")
+  app.add_option("--head-rows", head_rows, "rows of the head's products (default: the fused loss's)")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 22));
   app.add_option("--seconds", seconds, "of running each way back to back (default: 0.4)")
       ->check(CLI::Range(1e-4, 60.0));
@@ -363,7 +356,9 @@ int run_products(int argc, char** argv) {
   document["products"] = Json::array();
   bool any = false;
   int failures = 0;
-  const auto products = products_of_a_step(B, T, head_rows.value_or(rows_of_a_chunk(B * T)));
+  const int64_t of_a_chunk =
+      model::head_loss_rows(B * T, 2 * padded_vocabulary, model::head_loss_chunk_bytes(/*on_cuda=*/true));
+  const auto products = products_of_a_step(B, T, head_rows.value_or(of_a_chunk));
   for (const Product& product : products) {
     Measurement measurement(product, seconds, wanted, device);
     Json ways = measurement.all();

@@ -95,7 +95,7 @@ StepMemory step_memory(const Config& config, const Recipe& recipe, int64_t B, in
   const double of_head = separate ? f32 * head : 0;  // the first gradient that backward makes
 
   StepMemory::Parts always;
-  always.remainders = split ? 2 * matrices : 0;
+  always.remainders = split ? 2 * (matrices + (size.on_cpu ? 0 : biases)) : 0;
   always.weights = f32 * size.parameters - always.remainders;
   always.optimizer = 2 * f32 * size.parameters;
   always.weight_copies = table.copies;

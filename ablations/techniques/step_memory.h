@@ -1,7 +1,7 @@
 // The memory of a step, counted from shapes before anything runs. What is counted:
 //
-//   weights      4 bytes each, with the rows that pad the vocabulary. Under bf16 autocast master weights are split: 2
-//                bytes that products read, and 2 that they lack of float32 (their remainders).
+//   weights      4 bytes each, with the rows that pad the vocabulary. Under bf16 autocast the products' master weights
+//                are split, on a GPU with their biases: 2 bytes are read, and 2 are the rest (their remainders).
 //   gradients    4 bytes for each weight, and AdamW's two moments 8 (Loshchilov and Hutter 2019, algorithm 2)
 //   copies       of the weights in autocast's type; master weights need none. fp8 has two of a byte for each number
 //   activations  what each operation keeps for its backward pass, as ops.h and the fused operations hand it on: for a

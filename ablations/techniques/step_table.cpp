@@ -59,7 +59,7 @@ StepTable reference_table(const StepSizes& s) {
             .part = part,
             .times = times,
             .flops = product_flops(s.BT, out, in),
-            .forward_bytes = x + s.held * weight + f32 * bias + y,
+            .forward_bytes = x + s.held * weight + (s.on_cpu ? f32 : s.held) * bias + y,
             .backward_bytes = y + x + s.held * weight + x,
             .gradients = weight + bias,
             .kept = s.BT * in * s.low};

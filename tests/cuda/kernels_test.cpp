@@ -61,22 +61,35 @@ class Kernels : public testing::Test {
   static Tensor exact(const Tensor& x) { return x.to(at::kCPU, at::kDouble); }
 };
 
+// What a kernel sums of matrices (N, C) on its way, added up.
+class Sums {
+ public:
+  Sums(int64_t strips, int64_t C)
+      : partials_(at::empty({strips, C}, at::TensorOptions().device(at_device()))),
+        sums_(at::ones_like(partials_[0])) {}
+  [[nodiscard]] float* partials() const { return pointer<float>(partials_); }
+  Tensor add_up(bool accumulate) {
+    const kernels::FinishColumns call{partials(), pointer<float>(sums_), static_cast<int>(partials_.size(0)),
+                                      static_cast<int>(partials_.size(1)), accumulate};
+    kernels::finish_columns({&call, 1}, stream_for(sums_));
+    return sums_;
+  }
+
+ private:
+  Tensor partials_, sums_;
+};
+
 void expect_column_sums(at::ScalarType type, int64_t N, int64_t C) {
   const Tensor x = (at::randn({N, C}) + 0.3).to(at_device(), type);
-  const Tensor sums = at::ones({C}, x.options().dtype(at::kFloat));
   for (const bool accumulate : {true, false}) {
     with_type(type, [&]<class T>() {
-      const Tensor workspace = at::empty({kernels::column_sum_workspace<T>(N, C)}, sums.options());
-      kernels::column_sum<T>({.values = pointer<const T>(x),
-                              .N = N,
-                              .C = C,
-                              .sums = pointer<float>(sums),
-                              .accumulate = accumulate,
-                              .workspace = pointer<float>(workspace)},
+      Sums sums(kernels::column_strips<T>(N, C), C);
+      kernels::column_sum<T>({.values = pointer<const T>(x), .partials = sums.partials(), .N = N, .C = C},
                              stream_for(x));
+      const Tensor expected = x.to(at::kCPU, at::kDouble).sum(0) + (accumulate ? 1 : 0);
+      expect_error(fmt::format("column_sum {}", at::toString(type)), relative_error(sums.add_up(accumulate), expected),
+                   1e-5);
     });
-    const Tensor expected = x.to(at::kCPU, at::kDouble).sum(0) + (accumulate ? 1 : 0);
-    expect_error(fmt::format("column_sum {}", at::toString(type)), relative_error(sums, expected), 1e-5);
   }
 }
 
@@ -88,17 +101,26 @@ TEST_F(Kernels, ColumnSum) {
 }
 
 TEST_F(Kernels, Gelu) {
-  for (const at::ScalarType type : types) {
-    const Tensor x = on_gpu(2 * random({1001, 77}), type), upstream = on_gpu(random({1001, 77}), type);
-    const Tensor y = at::empty_like(x), gradient = at::empty_like(x);
-    with_type(type, [&]<class T>() {
-      kernels::gelu_forward<T>(pointer<const T>(x), pointer<T>(y), x.numel(), stream_for(x));
-      kernels::gelu_backward<T>(pointer<const T>(x), pointer<const T>(upstream), pointer<T>(gradient), x.numel(),
-                                stream_for(x));
-    });
-    expect_error("gelu_forward", relative_error(y, at::gelu(exact(x), "tanh")), rounding(type));
-    expect_error("gelu_backward", relative_error(gradient, at::gelu_backward(exact(upstream), exact(x), "tanh")),
-                 rounding(type));
+  for (const auto& [N, C] : {std::pair<int64_t, int64_t>{1001, 77}, {5000, 768}}) {
+    for (const at::ScalarType type : types) {
+      const Tensor x = on_gpu(2 * random({N, C}), type), upstream = on_gpu(random({N, C}) + 0.5, type);
+      const Tensor y = at::empty_like(x), gradient = at::empty_like(x);
+      with_type(type, [&, N = N, C = C]<class T>() {
+        kernels::gelu_forward<T>(pointer<const T>(x), pointer<T>(y), x.numel(), stream_for(x));
+        Sums sums(kernels::column_strips<T>(N, C), C);
+        kernels::gelu_backward<T>({.x = pointer<const T>(x),
+                                   .upstream = pointer<const T>(upstream),
+                                   .gradient = pointer<T>(gradient),
+                                   .partials = sums.partials(),
+                                   .N = N,
+                                   .C = C},
+                                  stream_for(x));
+        expect_error("the sums of gelu_backward", relative_error(sums.add_up(false), exact(gradient).sum(0)), 1e-5);
+      });
+      expect_error("gelu_forward", relative_error(y, at::gelu(exact(x), "tanh")), rounding(type));
+      expect_error("gelu_backward", relative_error(gradient, at::gelu_backward(exact(upstream), exact(x), "tanh")),
+                   rounding(type));
+    }
   }
 }
 
@@ -142,20 +164,18 @@ TEST_F(Kernels, Join) {
   const int64_t N = 1001, C = 768;
   for (const at::ScalarType type : types) {
     const Tensor q = on_gpu(random({N, C}), type), k = on_gpu(random({N, C}), type), v = on_gpu(random({N, C}), type);
-    const Tensor joined = at::empty({N, 3 * C}, q.options()), sums = floats({3 * C}), expected = at::cat({q, k, v}, 1);
+    const Tensor joined = at::empty({N, 3 * C}, q.options()), expected = at::cat({q, k, v}, 1);
     with_type(type, [&]<class T>() {
-      const Tensor workspace = floats({kernels::join_workspace<T>(N, C)});
+      Sums sums(kernels::column_strips<T>(N, 3 * C), 3 * C);
       kernels::join<T>({.parts = {pointer<const T>(q), pointer<const T>(k), pointer<const T>(v)},
-                        .N = N,
-                        .C = C,
                         .joined = pointer<T>(joined),
-                        .sums = pointer<float>(sums),
-                        .accumulate = false,
-                        .workspace = pointer<float>(workspace)},
+                        .partials = sums.partials(),
+                        .N = N,
+                        .C = C},
                        stream_for(q));
+      expect_error("the sums of join", relative_error(sums.add_up(false), exact(expected).sum(0)), 1e-5);
     });
     EXPECT_TRUE(at::equal(joined, expected));
-    expect_error("the sums of join", relative_error(sums, exact(expected).sum(0)), 1e-5);
   }
 }
 
@@ -168,10 +188,10 @@ TEST_F(Kernels, Embedding) {
     const Tensor upstream = on_gpu(random({N, C}), type);
     const Tensor d_wte = at::zeros_like(wte), d_wpe = at::empty_like(wpe);
     const Tensor workspace = floats({kernels::embedding_backward_workspace(N, C)});
-    const auto [sorted, order] = at::sort(tokens, /*stable=*/true, 0, false);
+    const auto [sorted, order] = at::sort(tokens.to(at::kInt), /*stable=*/true, 0, false);
     with_type(type, [&, &sorted = sorted, &order = order]<class S>() {
       kernels::embedding_backward<S>({.upstream = pointer<const S>(upstream),
-                                      .sorted_tokens = pointer<const int64_t>(sorted),
+                                      .sorted_tokens = pointer<const int32_t>(sorted),
                                       .order = pointer<const int64_t>(order),
                                       .wte_gradient = pointer<float>(d_wte),
                                       .wpe_gradient = pointer<float>(d_wpe),
@@ -184,6 +204,21 @@ TEST_F(Kernels, Embedding) {
                                       .P = P},
                                      stream_for(upstream));
     });
+    const Tensor x = at::empty_like(upstream);
+    with_type(type, [&]<class S>() {
+      kernels::embedding_forward<float, S>({.tokens = pointer<const int64_t>(tokens),
+                                            .wte = pointer<const float>(wte),
+                                            .wpe = pointer<const float>(wpe),
+                                            .x = pointer<S>(x),
+                                            .N = N,
+                                            .context = T,
+                                            .C = C,
+                                            .V = V},
+                                           stream_for(x));
+    });
+    expect_error("the embedding",
+                 relative_error(x, exact(wte).index_select(0, rows) + exact(wpe).index_select(0, positions)),
+                 rounding(type));
     const auto back = [&](const Tensor& table, const Tensor& indices) {
       return at::zeros(table.sizes(), at::kDouble).index_add(0, indices, exact(upstream));
     };

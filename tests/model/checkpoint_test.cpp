@@ -53,12 +53,14 @@ TEST_F(Checkpoint, SplitWeightsRoundTrip) {
   const GPT2 source(preset("tiny"), 50304, 1, at::kCPU);
   save_weights(source, file_);
   GPT2 target(preset("tiny"), 50304, 2, at::kCPU);
-  target.split_weights();
+  target.split_weights(/*biases=*/true);
   load_weights(target, file_);
   const auto whole = hugging_face_layout(target);
   for (const auto& [name, tensor] : hugging_face_layout(source)) EXPECT_TRUE(at::equal(whole.at(name), tensor)) << name;
   EXPECT_EQ(parameter(target, "wte.weight").scalar_type(), at::kBFloat16);
-  EXPECT_EQ(parameter(target, "wpe.weight").scalar_type(), at::kFloat);
+  EXPECT_EQ(parameter(target, "h.1.mlp.c_fc.bias").scalar_type(), at::kBFloat16);
+  for (const char* name : {"wpe.weight", "h.1.ln_2.bias", "ln_f.weight"})
+    EXPECT_EQ(parameter(target, name).scalar_type(), at::kFloat) << name;
   EXPECT_TRUE(at::allclose(parameter(target, "wte.weight").narrow(0, 0, 50257).to(at::kFloat),
                            parameter(source, "wte.weight").narrow(0, 0, 50257), 1.0 / 256, 0));
   save_weights(target, file_);

@@ -17,6 +17,8 @@
 #include <exception>
 #include <optional>
 #include <stdexcept>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace gradients_test {
@@ -177,6 +179,21 @@ TEST(MasterWeights, LearnWhatSeparateOnesLearn) {
     compare(Autocast::off, Products::packed, 1e-5);
     compare(Autocast::bf16, Products::aten, 1e-2);
   }
+}
+
+std::string done;  // a letter for each phase
+
+// What a backward pass leaves is added up before anything else reads or adds to the gradients.
+TEST(MasterWeights, FinishEachBackwardPass) {
+  TokenStream text;
+  text.tokens.resize(1000);
+  StepParts parts = step_parts();
+  parts.finish = [](Gradients&) { done += '!'; };
+  Trainer trainer(preset("tiny"), recipe_of(Weights::master), {.B = 1, .T = 8, .accumulation = 2, .max_steps = 1}, text,
+                  parts);
+  trainer.on_phase = [](std::string_view phase) { done += phase.substr(0, 1); };
+  trainer.step();
+  EXPECT_EQ(done, "dfb!fb!cu");
 }
 
 TEST(MasterWeights, AreRefusedWhereTheyCannotBe) {

@@ -25,6 +25,7 @@ template <class T>
 constexpr at::ScalarType type_of() {
   if constexpr (std::is_same_v<T, float>) return at::kFloat;
   if constexpr (std::is_same_v<T, kernels::bf16>) return at::kBFloat16;
+  if constexpr (std::is_same_v<T, int32_t>) return at::kInt;
   if constexpr (std::is_same_v<T, int64_t>) return at::kLong;
   return at::kByte;
 }

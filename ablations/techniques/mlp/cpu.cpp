@@ -25,8 +25,8 @@ MlpKernels::Hidden forward(const LinearProducts& products, const Tensor& x, cons
   return {fc, hidden};
 }
 
-MlpKernels::Backward backward(const LinearProducts& products, const Tensor& dy, const Tensor& w_proj,
-                              const Tensor& b_fc, const MlpKernels::Hidden& kept) {
+MlpKernels::Backward backward(const LinearProducts& products, Gradients* gradients, const Tensor& dy,
+                              const Tensor& w_proj, const Tensor& b_fc, const MlpKernels::Hidden& kept) {
   const Tensor& fc = kept.fc;
   const Tensor d_fc = products.product(dy, w_proj, {});  // first of GELU's result, then in place of its argument
   const Tensor hidden = at::empty_like(fc);
@@ -41,7 +41,7 @@ MlpKernels::Backward backward(const LinearProducts& products, const Tensor& dy, 
   at::parallel_for(0, fc.size(0), rows_at_once, [&](int64_t begin, int64_t end) {
     cpu::kernels().gelu_backward(call, begin, end, d_b_fc.of_this_thread());
   });
-  return {d_fc, hidden, d_b_fc.total()};
+  return {d_fc, hidden, deliver(gradients, b_fc, d_b_fc.total())};
 }
 
 }  // namespace

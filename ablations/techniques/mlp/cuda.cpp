@@ -1,22 +1,23 @@
-// Bias and GELU are made where the first product writes its result. GELU's gradient and the bias's are made where the
-// second product's gradient is written (products/blas.h). Where that is slower, the kernels of gelu.cu make them after
-// plain products.
+// Bias and GELU are made where the first product writes its result, or by a kernel after a plain product where that is
+// faster (products/blas.h). One kernel makes GELU's gradient and the bias's. With fp8 kernels make all of it, and the
+// copies that the next products read.
 #include "ablations/techniques/fp8/bytes.h"
 #include "ablations/techniques/mlp/gelu.h"
 #include "ablations/techniques/mlp/mlp.h"
 #include "ablations/techniques/products/blas.h"
 #include "ablations/techniques/products/column_sum.h"
+#include "ablations/techniques/products/strips.h"
 
 namespace model {
 
 using at::Tensor;
+using kernels::bf16;
 
 namespace {
 
 // fc without its bias, which GELU's kernel adds.
 MlpKernels::Hidden forward_fp8(const LinearProducts& products, const Tensor& x, const Tensor& w_fc,
                                const Tensor& bias) {
-  using kernels::bf16;
   const Tensor fc = products.product(x, w_fc.t(), {}), hidden = at::empty_like(fc);
   kernels::gelu_forward_fp8(pointer<const bf16>(fc), pointer<const bf16>(bias), pointer<bf16>(hidden),
                             copies_beside(hidden), fc.size(0), fc.size(1), stream_for(fc));
@@ -37,44 +38,42 @@ MlpKernels::Hidden forward(const LinearProducts& products, const Tensor& x, cons
   return {fc, hidden};
 }
 
-MlpKernels::Backward backward_fp8(const LinearProducts& products, const Tensor& dy, const Tensor& w_proj,
-                                  const Tensor& b_fc, const MlpKernels::Hidden& kept) {
-  using kernels::bf16;
+MlpKernels::Backward backward(const LinearProducts& products, Gradients* gradients, const Tensor& dy,
+                              const Tensor& w_proj, const Tensor& b_fc, const MlpKernels::Hidden& kept) {
   const Tensor& fc = kept.fc;
   const int64_t N = fc.size(0), C = fc.size(1);
-  const Tensor bias = b_fc.to(fc.scalar_type()), d_fc = at::empty_like(fc);
-  kernels::copy_rows_fp8(pointer<const bf16>(dy), copies_beside(dy), N, dy.size(1), stream_for(dy));
-  products.product_into(d_fc, dy, w_proj);
-  const Tensor d_b_fc = at::empty({C}, fc.options().dtype(at::kFloat));
-  const Tensor partials = at::empty({kernels::row_copies_strips(N), C}, d_b_fc.options());
-  kernels::gelu_backward_fp8({.fc = pointer<const bf16>(fc),
-                              .bias = pointer<const bf16>(bias),
-                              .upstream = pointer<const bf16>(d_fc),
-                              .gradient = pointer<bf16>(d_fc),
-                              .copies = copies_beside(d_fc),
-                              .partials = pointer<float>(partials),
-                              .N = N,
-                              .C = C},
-                             stream_for(fc));
-  kernels::finish_columns(
-      {pointer<const float>(partials), partials.size(0), C, {pointer<float>(d_b_fc), nullptr}, /*accumulate=*/false},
-      stream_for(fc));
-  return {d_fc, kept.hidden, d_b_fc};
-}
-
-MlpKernels::Backward backward(const LinearProducts& products, const Tensor& dy, const Tensor& w_proj,
-                              const Tensor& b_fc, const MlpKernels::Hidden& kept) {
-  if (fp8::weight_of(w_proj)) return backward_fp8(products, dy, w_proj, b_fc, kept);
-  const Tensor& fc = kept.fc;
+  const bool fp8 = fp8::weight_of(w_proj).has_value();
   const Tensor d_fc = at::empty_like(fc);
-  const Tensor d_b_fc = at::empty_like(b_fc);
+  const Gradients::Place d_b_fc = place_for(gradients, b_fc);
+  Tensor strips;
+  if (fp8) kernels::copy_rows_fp8(pointer<const bf16>(dy), copies_beside(dy), N, dy.size(1), stream_for(dy));
   products.product_into(d_fc, dy, w_proj);
-  with_type(fc.scalar_type(), [&]<class T>() {
-    kernels::gelu_backward<T>(pointer<const T>(fc), pointer<const T>(d_fc), pointer<T>(d_fc), fc.numel(),
-                              stream_for(fc));
-  });
-  column_sum(d_fc, {.buffer = d_b_fc});
-  return {d_fc, kept.hidden, d_b_fc};
+  if (fp8) {
+    const Tensor bias = b_fc.to(fc.scalar_type());
+    strips = at::empty({kernels::row_copies_strips(N), C}, d_b_fc.buffer.options());
+    kernels::gelu_backward_fp8({.fc = pointer<const bf16>(fc),
+                                .bias = pointer<const bf16>(bias),
+                                .upstream = pointer<const bf16>(d_fc),
+                                .gradient = pointer<bf16>(d_fc),
+                                .copies = copies_beside(d_fc),
+                                .partials = pointer<float>(strips),
+                                .N = N,
+                                .C = C},
+                               stream_for(fc));
+  } else {
+    with_type(fc.scalar_type(), [&]<class T>() {
+      strips = at::empty({kernels::column_strips<T>(N, C), C}, d_b_fc.buffer.options());
+      kernels::gelu_backward<T>({.x = pointer<const T>(fc),
+                                 .upstream = pointer<const T>(d_fc),
+                                 .gradient = pointer<T>(d_fc),
+                                 .partials = pointer<float>(strips),
+                                 .N = N,
+                                 .C = C},
+                                stream_for(fc));
+    });
+  }
+  add_up(gradients, strips, d_b_fc);
+  return {d_fc, kept.hidden, gradients == nullptr ? d_b_fc.buffer : Tensor()};
 }
 
 }  // namespace

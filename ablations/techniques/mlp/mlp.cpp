@@ -41,10 +41,10 @@ struct FusedMlp : torch::autograd::Function<FusedMlp> {
     auto* gradients = from_handle<Gradients>(context->saved_data["gradients"]);
     const Tensor dy = upstream[0].contiguous();
     const auto [d_fc, hidden, d_b_fc] = from_handle<const MlpKernels>(context->saved_data["kernels"])
-                                            ->backward(*products, dy, w_proj, b_fc, {saved[1], saved[2]});
+                                            ->backward(*products, gradients, dy, w_proj, b_fc, {saved[1], saved[2]});
     return {products->product(d_fc, w_fc, {}),
             products->weight_gradient(gradients, w_fc, d_fc, x),
-            deliver(gradients, b_fc, d_b_fc),
+            d_b_fc,
             products->weight_gradient(gradients, w_proj, dy, hidden),
             products->bias_gradient(gradients, b_proj, dy),
             Tensor(),

@@ -17,11 +17,12 @@ struct MlpKernels {
   bool keeps_hidden;
 
   struct Backward {
-    at::Tensor d_fc, hidden, d_b_fc;
+    at::Tensor d_fc, hidden;
+    at::Tensor d_b_fc;  // undefined where `gradients` has its place, where it was put
   };
   // `kept`: fc, and hidden where it is kept.
-  Backward (*backward)(const LinearProducts& products, const at::Tensor& dy, const at::Tensor& w_proj,
-                       const at::Tensor& b_fc, const Hidden& kept);
+  Backward (*backward)(const LinearProducts& products, Gradients* gradients, const at::Tensor& dy,
+                       const at::Tensor& w_proj, const at::Tensor& b_fc, const Hidden& kept);
 };
 
 extern const MlpKernels mlp_on_cpu, mlp_on_cuda;

@@ -27,7 +27,6 @@
 #include "ablations/techniques/norm/add_norm.h"
 
 #include "ablations/techniques/cuda/fp8.h"
-#include "ablations/techniques/products/column_sum.h"
 
 namespace kernels {
 namespace {
@@ -219,7 +218,7 @@ __global__ __launch_bounds__(threads,
           float sum = 0;
 #pragma unroll
           for (int w = 0; w < warps; ++w) sum += of_warps[w * tile + c];
-          if (k * tile + c < C) a.workspace[(output * strips + blockIdx.x) * C + k * tile + c] = sum;
+          if (k * tile + c < C) a.partials[(output * strips + blockIdx.x) * C + k * tile + c] = sum;
         }
         __syncthreads();
       }
@@ -239,8 +238,8 @@ __global__ __launch_bounds__(threads) void add_norm_weight_gradient_kernel(const
     weight_sum += du * (to_float(a.sum[row * a.C + column]) - a.mean[row]) * a.rstd[row];
     bias_sum += du;
   }
-  a.workspace[int64_t{blockIdx.y} * a.C + column] = weight_sum;
-  a.workspace[(strips + blockIdx.y) * a.C + column] = bias_sum;
+  a.partials[int64_t{blockIdx.y} * a.C + column] = weight_sum;
+  a.partials[(strips + blockIdx.y) * a.C + column] = bias_sum;
 }
 
 // As many as the device runs at once, but no warp without a row.
@@ -285,38 +284,41 @@ void add_norm_forward(const AddNormForward<T, B, W>& a, cudaStream_t stream) {
   }
 }
 
-int64_t add_norm_backward_workspace(int64_t N, int64_t C) { return 2 * strips_for(N, 0) * C; }
+template <class B>
+int64_t add_norm_backward_strips(int64_t N, int64_t C) {
+  return strips_for(N, columns_for(C, full_width<B>, {24, 32}));
+}
 
 template <class T, class B, class W>
 void add_norm_backward(const AddNormBackward<T, B, W>& a, cudaStream_t stream) {
-  if (a.C == 0) return;
+  if (a.N == 0) return;
   constexpr int width = full_width<B>;  // of the narrower type
   const bool whole =
       a.C % width == 0 && aligned(a.of_sum, a.of_normalized, a.sum, a.gradient, a.branch_gradient, a.weight);
   const int columns = whole ? columns_for(a.C, width, {24, 32}) : 0;
-  const int64_t strips = strips_for(a.N, columns);
+  const int64_t strips = add_norm_backward_strips<B>(a.N, a.C);
   const auto run = [&](auto w, auto c) {
     const int64_t blocks = columns > 0 ? strips : ceil_div(a.N, warps);  // without column sums a warp has one row
     launch("add_norm_backward", add_norm_backward_kernel<T, B, W, decltype(w)::value, decltype(c)::value>,
            grid_of(blocks), threads, stream, a);
   };
-  if (a.N > 0 && columns == 0) {  // first: `gradient` may be `of_normalized`
+  if (columns == 0) {  // first: `gradient` may be `of_normalized`
     launch("add_norm_weight_gradient", add_norm_weight_gradient_kernel<T, B, W>,
            grid_of(ceil_div(a.C, threads), strips), threads, stream, a);
   }
-  if (a.N > 0) {
-    if (columns == 24) {
-      run(Int<width>(), Int<24>());
-    } else if (columns == 32) {
-      run(Int<width>(), Int<32>());
-    } else if (whole) {
-      run(Int<width>(), Int<0>());
-    } else {
-      run(Int<1>(), Int<0>());
-    }
+  if (columns == 24) {
+    run(Int<width>(), Int<24>());
+  } else if (columns == 32) {
+    run(Int<width>(), Int<32>());
+  } else if (whole) {
+    run(Int<width>(), Int<0>());
+  } else {
+    run(Int<1>(), Int<0>());
   }
-  finish_columns({a.workspace, strips, a.C, {a.weight_gradient, a.bias_gradient}, a.accumulate}, stream);
 }
+
+template int64_t add_norm_backward_strips<float>(int64_t, int64_t);
+template int64_t add_norm_backward_strips<bf16>(int64_t, int64_t);
 
 template void add_norm_forward<float, float, float>(const AddNormForward<float, float, float>&, cudaStream_t);
 template void add_norm_forward<float, bf16, float>(const AddNormForward<float, bf16, float>&, cudaStream_t);

@@ -39,13 +39,11 @@ struct AddNormBackward {
   const float* rstd;       // (N)
   T* gradient;             // (N, C), x's and y's; may be `of_sum`, or `of_normalized` where B is T
   B* branch_gradient;      // (N, C), the same in y's type; null where B is T or there was no y
-  float* weight_gradient;  // (C)
-  float* bias_gradient;    // (C)
-  bool accumulate;         // adds to what is in weight_gradient and bias_gradient
-  float* workspace;
+  float* partials;         // (2, strips, C) of weight and bias, for finish_columns() (products/column_sum.h)
   int64_t N, C;
 };
-int64_t add_norm_backward_workspace(int64_t N, int64_t C);  // in floats
+template <class B>
+int64_t add_norm_backward_strips(int64_t N, int64_t C);
 template <class T, class B, class W>
 void add_norm_backward(const AddNormBackward<T, B, W>& arguments, cudaStream_t stream);
 

@@ -1,6 +1,7 @@
 // Residual addition and LayerNorm against float64, forward and backward.
 #include "ablations/techniques/norm/add_norm.h"
 
+#include "ablations/techniques/products/column_sum.h"
 #include "tests/ablations/techniques/cuda/kernel_test.h"
 
 #include <optional>
@@ -185,7 +186,8 @@ Backward backward(const Inputs<P>& in, const Upstream<P>& upstream, bool accumul
     }
     Buffer<float> weight_gradient = random<float>(C, 8), bias_gradient = random<float>(C, 9);
     const auto rows = static_cast<int64_t>(N), columns = static_cast<int64_t>(C);
-    Buffer<float> workspace(static_cast<size_t>(add_norm_backward_workspace(rows, columns)));
+    const int64_t strips = add_norm_backward_strips<B>(rows, columns);
+    Buffer<float> partials(static_cast<size_t>(2 * strips * columns));
     Buffer<T>* gradient = place == Place::of_sum ? &*up.of_sum : &own;
     if constexpr (!mixed) gradient = place == Place::of_normalized ? &up.of_normalized : gradient;
     add_norm_backward<T, B, typename P::W>({.of_sum = up.of_sum ? up.of_sum->data() : nullptr,
@@ -196,13 +198,16 @@ Backward backward(const Inputs<P>& in, const Upstream<P>& upstream, bool accumul
                                             .rstd = rstd.data(),
                                             .gradient = gradient->data(),
                                             .branch_gradient = mixed ? of_branch.data() : nullptr,
-                                            .weight_gradient = weight_gradient.data(),
-                                            .bias_gradient = bias_gradient.data(),
-                                            .accumulate = accumulate,
-                                            .workspace = workspace.data(),
+                                            .partials = partials.data(),
                                             .N = rows,
                                             .C = columns},
                                            nullptr);
+    std::vector<FinishColumns> finish;
+    for (float* const sums : {weight_gradient.data(), bias_gradient.data()}) {
+      const float* const from = partials.data() + std::ssize(finish) * strips * columns;
+      finish.push_back({from, sums, static_cast<int>(strips), static_cast<int>(columns), accumulate});
+    }
+    finish_columns(finish, nullptr);
     return Results{gradient->doubles(), weight_gradient.doubles(), bias_gradient.doubles(),
                    mixed ? of_branch.doubles() : gradient->doubles()};
   });

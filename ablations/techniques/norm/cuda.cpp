@@ -2,6 +2,7 @@
 #include "ablations/techniques/fp8/bytes.h"
 #include "ablations/techniques/norm/add_norm.h"
 #include "ablations/techniques/norm/norm.h"
+#include "ablations/techniques/products/strips.h"
 
 namespace model {
 
@@ -51,11 +52,9 @@ void forward(const AddNormKernels::Forward& a) {
 }
 
 void backward(const AddNormKernels::Backward& a) {
-  TORCH_CHECK(a.d_weight.accumulate == a.d_bias.accumulate,
-              "FusedAddNorm: one gradient of two is the first of its step");
   const int64_t N = a.sum.size(0), C = a.sum.size(1);
-  const Tensor workspace = at::empty({kernels::add_norm_backward_workspace(N, C)}, a.mean.options());
   with_types(a.sum.scalar_type(), a.d_normalized.scalar_type(), [&]<class T, class B>() {
+    const Tensor strips = at::empty({2, kernels::add_norm_backward_strips<B>(N, C), C}, a.mean.options());
     kernels::add_norm_backward<T, B, float>({.of_sum = pointer<const T>(a.d_sum),
                                              .of_normalized = pointer<const B>(a.d_normalized),
                                              .sum = pointer<const T>(a.sum),
@@ -64,13 +63,12 @@ void backward(const AddNormKernels::Backward& a) {
                                              .rstd = pointer<const float>(a.rstd),
                                              .gradient = pointer<T>(a.dx),
                                              .branch_gradient = pointer<B>(a.dy),
-                                             .weight_gradient = pointer<float>(a.d_weight.buffer),
-                                             .bias_gradient = pointer<float>(a.d_bias.buffer),
-                                             .accumulate = a.d_weight.accumulate,
-                                             .workspace = pointer<float>(workspace),
+                                             .partials = pointer<float>(strips),
                                              .N = N,
                                              .C = C},
                                             stream_for(a.sum));
+    add_up(a.gradients, strips[0], a.d_weight);
+    add_up(a.gradients, strips[1], a.d_bias);
   });
 }
 

@@ -57,7 +57,7 @@ struct FusedAddNorm : torch::autograd::Function<FusedAddNorm> {
     auto* gradients = from_handle<Gradients>(context->saved_data["gradients"]);
     const Gradients::Place d_weight = place_for(gradients, weight), d_bias = place_for(gradients, bias);
     from_handle<const AddNormKernels>(context->saved_data["kernels"])
-        ->backward({d_sum, d_normalized, sum, weight, mean, rstd, dx, dy, d_weight, d_bias});
+        ->backward({d_sum, d_normalized, sum, weight, mean, rstd, dx, dy, d_weight, d_bias, gradients});
     const auto returned = [&](const Gradients::Place& place) { return gradients == nullptr ? place.buffer : Tensor(); };
     return {
         dx,      own_dy ? dy : adds ? dx : Tensor(), returned(d_weight), returned(d_bias), Tensor(), Tensor(), Tensor(),

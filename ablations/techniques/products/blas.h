@@ -4,7 +4,6 @@
 #pragma once
 
 #include "ablations/techniques/fp8/copies.h"
-#include "model/gradients.h"
 
 #include <ATen/ATen.h>
 
@@ -34,10 +33,3 @@ void gelu(const Gelu& call, const Otherwise& otherwise);
 void weight_gradient(const at::Tensor& gradient, const at::Tensor& a, const at::Tensor& b, bool accumulate);
 
 }  // namespace model::blas
-
-namespace model {
-
-// sums.buffer (C) float32 <- over the rows of x (N, C), or added to it.
-void column_sum(const at::Tensor& x, const Gradients::Place& sums);
-
-}  // namespace model

@@ -1,35 +1,36 @@
-// Sums of columns: the gradient of a bias.
+// Sums of columns, which are gradients of biases, in two stages. A kernel sums strips of rows, often on the way through
+// a matrix that it makes. finish_columns() adds up the strips.
 #pragma once
 
 #include "ablations/techniques/cuda/types.h"
 
 #include <cstdint>
+#include <span>
 
 namespace kernels {
 
+// How many strips kernels make of N rows of C numbers of type T: float, bf16.
+template <class T>
+int64_t column_strips(int64_t N, int64_t C);
+
+// The first stage for a matrix that lies there.
 template <class T>
 struct ColumnSum {
   const T* values;  // (N, C)
+  float* partials;  // (strips, C)
   int64_t N, C;
-  float* sums;      // (C)
-  bool accumulate;  // adds to what is in `sums`
-  float* workspace;
 };
-
-// T: float, bf16. The workspace is so many floats.
-template <class T>
-int64_t column_sum_workspace(int64_t N, int64_t C);
 template <class T>
 void column_sum(const ColumnSum<T>& arguments, cudaStream_t stream);
 
-// The second of two stages, for callers that have made the first: sums[i] (C) of partials (2, strips, C), i = 0 and 1.
-// There is one output where sums[1] is null.
+// The second stage: sums (C) <- over the strips of partials (strips, C).
 struct FinishColumns {
   const float* partials;
-  int64_t strips, C;
-  float* sums[2];
-  bool accumulate;
+  float* sums;
+  int strips, C;
+  bool accumulate;  // adds to what is in `sums`
 };
-void finish_columns(const FinishColumns& arguments, cudaStream_t stream);
+// All of them, 128 in a launch. Their `sums` are different arrays.
+void finish_columns(std::span<const FinishColumns> all, cudaStream_t stream);
 
 }  // namespace kernels

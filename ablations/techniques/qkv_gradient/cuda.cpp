@@ -2,10 +2,13 @@
 #include "ablations/techniques/cuda/call.h"
 #include "ablations/techniques/fp8/bytes.h"
 #include "ablations/techniques/products/column_sum.h"
+#include "ablations/techniques/products/strips.h"
 #include "ablations/techniques/qkv_gradient/join.h"
 #include "ablations/techniques/qkv_gradient/qkv_gradient.h"
 
 #include <torch/csrc/autograd/custom_function.h>
+
+#include <utility>
 
 namespace model {
 
@@ -16,43 +19,35 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// dq, dk and dv (B, T, C) of one type -> (B, T, 3C). The sums of its columns are written to `bias`, or added.
-Tensor joined(const Tensor& dq, const Tensor& dk, const Tensor& dv, bool fp8, const Gradients::Place& bias) {
+// dq, dk and dv (B, T, C) of one type -> (B, T, 3C), and the sums of its columns over strips of rows (strips, 3C)
+std::pair<Tensor, Tensor> joined(const Tensor& dq, const Tensor& dk, const Tensor& dv, bool fp8) {
   const int64_t B = dq.size(0), T = dq.size(1), C = dq.size(2);
   const Tensor query = dq.contiguous(), key = dk.contiguous(), value = dv.contiguous();
-  Tensor together = at::empty({B, T, 3 * C}, dq.options());
+  Tensor together = at::empty({B, T, 3 * C}, dq.options()), strips;
   if (fp8) {
     using kernels::bf16;
     const Tensor rows = together.view({B * T, 3 * C});
-    const Tensor partials = at::empty({kernels::row_copies_strips(B * T), 3 * C}, bias.buffer.options());
+    strips = at::empty({kernels::row_copies_strips(B * T), 3 * C}, dq.options().dtype(at::kFloat));
     kernels::join_fp8({.parts = {pointer<const bf16>(query), pointer<const bf16>(key), pointer<const bf16>(value)},
                        .joined = pointer<bf16>(rows),
                        .copies = copies_beside(rows),
-                       .partials = pointer<float>(partials),
+                       .partials = pointer<float>(strips),
                        .N = B * T,
                        .C = C},
                       stream_for(dq));
-    kernels::finish_columns({pointer<const float>(partials),
-                             partials.size(0),
-                             3 * C,
-                             {pointer<float>(bias.buffer), nullptr},
-                             bias.accumulate},
-                            stream_for(dq));
-    return together;
+    return {together, strips};
   }
   with_type(dq.scalar_type(), [&]<class Number>() {
-    const Tensor workspace = at::empty({kernels::join_workspace<Number>(B * T, C)}, bias.buffer.options());
+    strips = at::empty({kernels::column_strips<Number>(B * T, 3 * C), 3 * C}, dq.options().dtype(at::kFloat));
     kernels::join<Number>(
         {.parts = {pointer<const Number>(query), pointer<const Number>(key), pointer<const Number>(value)},
-         .N = B * T,
-         .C = C,
          .joined = pointer<Number>(together),
-         .sums = pointer<float>(bias.buffer),
-         .accumulate = bias.accumulate,
-         .workspace = pointer<float>(workspace)},
+         .partials = pointer<float>(strips),
+         .N = B * T,
+         .C = C},
         stream_for(dq));
   });
-  return together;
+  return {together, strips};
 }
 
 struct JoinedThirds : torch::autograd::Function<JoinedThirds> {
@@ -69,7 +64,8 @@ struct JoinedThirds : torch::autograd::Function<JoinedThirds> {
     const Tensor bias = context->get_saved_variables()[0];
     auto* gradients = from_handle<Gradients>(context->saved_data["gradients"]);
     const Gradients::Place place = place_for(gradients, bias);
-    const Tensor d_qkv = joined(upstream[0], upstream[1], upstream[2], context->saved_data["fp8"].toBool(), place);
+    const auto [d_qkv, strips] = joined(upstream[0], upstream[1], upstream[2], context->saved_data["fp8"].toBool());
+    add_up(gradients, strips, place);
     return {d_qkv, gradients == nullptr ? place.buffer : Tensor(), Tensor(), Tensor()};
   }
 };

@@ -1,4 +1,4 @@
-// Three matrices side by side in one, and the sums of its columns.
+// Three matrices side by side in one, and sums of its columns over strips of rows.
 #pragma once
 
 #include "ablations/techniques/cuda/types.h"
@@ -10,16 +10,12 @@ namespace kernels {
 template <class T>
 struct Join {
   const T* parts[3];  // (N, C) each
+  T* joined;          // (N, 3C)
+  float* partials;    // (column_strips<T>(N, 3C), 3C), for finish_columns() (products/column_sum.h)
   int64_t N, C;
-  T* joined;        // (N, 3C)
-  float* sums;      // (3C)
-  bool accumulate;  // adds to what is in `sums`
-  float* workspace;
 };
 
-// T: float, bf16. The workspace is so many floats.
-template <class T>
-int64_t join_workspace(int64_t N, int64_t C);
+// T: float, bf16.
 template <class T>
 void join(const Join<T>& arguments, cudaStream_t stream);
 

@@ -1,6 +1,7 @@
 // Three matrices side by side and the sums of their columns, against float64.
 #include "ablations/techniques/qkv_gradient/join.h"
 
+#include "ablations/techniques/products/column_sum.h"
 #include "tests/ablations/techniques/cuda/kernel_test.h"
 
 namespace kernels_join_test {
@@ -46,15 +47,17 @@ Results joined(const Parts<T>& of, bool accumulate) {
   return in_both_orders([&] {
     Buffer<T> together(static_cast<size_t>(3 * of.N * of.C));
     Buffer<float> sums = random<float>(static_cast<size_t>(3 * of.C), 7);
-    Buffer<float> workspace(static_cast<size_t>(join_workspace<T>(of.N, of.C)));
+    const int64_t strips = column_strips<T>(of.N, 3 * of.C);
+    Buffer<float> partials(static_cast<size_t>(strips * 3 * of.C));
     join<T>({.parts = {of.parts[0].data(), of.parts[1].data(), of.parts[2].data()},
-             .N = of.N,
-             .C = of.C,
              .joined = together.data(),
-             .sums = sums.data(),
-             .accumulate = accumulate,
-             .workspace = workspace.data()},
+             .partials = partials.data(),
+             .N = of.N,
+             .C = of.C},
             nullptr);
+    const FinishColumns finish{partials.data(), sums.data(), static_cast<int>(strips), static_cast<int>(3 * of.C),
+                               accumulate};
+    finish_columns({&finish, 1}, nullptr);
     return Results{together.doubles(), sums.doubles()};
   });
 }

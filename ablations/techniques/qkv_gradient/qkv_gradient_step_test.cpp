@@ -1,5 +1,6 @@
 // The joined gradient of query, key and value against the separate ones, by the kernel's own source on a CPU.
 #include "ablations/techniques/products/linear.h"
+#include "ablations/techniques/products/strips.h"
 #include "ablations/techniques/qkv_gradient/qkv_gradient.h"
 #include "model/gradients.h"
 #include "model/ops.h"
@@ -57,6 +58,7 @@ TEST(JoinedQkvGradient, GoesIntoItsBufferOnce) {
   gradients.begin_step();
   for (const int times : {1, 2}) {
     backward_of(joined_thirds(linear(x, weight, bias.detach()), bias, /*fp8=*/false, &gradients));
+    add_up_left(gradients);
     EXPECT_TRUE(close(bias.grad(), times * of_bias, 1e-6)) << times;
     EXPECT_TRUE(close(weight.grad(), times * of_weight, 1e-6)) << times;
   }

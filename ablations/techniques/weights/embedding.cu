@@ -1,8 +1,10 @@
-// The gradients of the token and position embeddings.
+// The sum of the token and position embeddings, and their gradients.
 //
+//     x[n] = wte[token[n]] + wpe[n % context]
 //     dwte[v] += sum of dx[n] over n with token[n] = v,  dwpe[t] (+)= sum of dx[n] over n with n % context = t
 //
-// Moves 2 N C elements (dx for each of the two sums), dwpe once, and of dwte 8 C bytes for each token that occurs.
+// Forward it moves a row of wte for each token that occurs, wpe, and N C elements of x. Backward it moves 2 N C
+// elements (dx for each of the two sums), dwpe once, and of dwte 8 C bytes for each token that occurs.
 //
 // The sums over a token have a fixed order and no atomics. The caller sorts tokens with the rows they come from. A
 // block has a window of 32 sorted places. It adds up dx run by run, a run being the places of one token. A run within
@@ -12,8 +14,9 @@
 //
 // What nvcc 13.0 makes of it for sm_90, checked by tests/ablations/techniques/cuda/test_static.py. A line stands for
 // the most registers and the fewest warps of a template's instances.
+//     embedding_kernel          30 registers, 128 threads, 64 warps of 64, 16-byte loads and stores
 //     token_parts_kernel        48 registers, 128 threads, 40 warps of 64, 16-byte loads and stores
-//     cut_tokens_kernel         32 registers, 128 threads, 64 warps of 64, 16-byte loads and stores
+//     cut_tokens_kernel         31 registers, 128 threads, 64 warps of 64, 16-byte loads and stores
 //     positions_kernel          28 registers, 128 threads, 64 warps of 64, 16-byte loads and stores
 #include "ablations/techniques/weights/embedding.h"
 
@@ -40,6 +43,27 @@ __device__ void write(float* to, const float (&sum)[Width]) {
   store(to, values);
 }
 
+// A thread's first column, or one that is past the last.
+template <int Width>
+__device__ int64_t own_column() {
+  return (int64_t{blockIdx.y} * column_threads + threadIdx.x) * Width;
+}
+
+template <class W, class T, int Width>
+__global__ __launch_bounds__(column_threads) void embedding_kernel(const EmbeddingForward<W, T> a) {
+  const int64_t column = own_column<Width>(), row = blockIdx.x;
+  if (column >= a.C) return;
+  const int64_t token = a.tokens[row];
+  const bool known = token >= 0 && token < a.V;
+  const Vector<W, Width> of_token = load<Width>(a.wte + (known ? token : 0) * a.C + column);
+  const Vector<float, Width> of_position = load<Width>(a.wpe + row % a.context * a.C + column);
+  Vector<T, Width> x;
+#pragma unroll
+  for (int e = 0; e < Width; ++e)
+    x.values[e] = from_float<T>(known ? to_float(of_token.values[e]) + of_position.values[e] : NAN);
+  store(a.x + row * a.C + column, x);
+}
+
 // Whether the place's token continues the one before. Its run is cut if a window begins here.
 template <class T>
 __device__ bool continues(const EmbeddingBackward<T>& a, int64_t place) {
@@ -49,12 +73,6 @@ __device__ bool continues(const EmbeddingBackward<T>& a, int64_t place) {
 template <class T, int Width>
 __device__ float* slot(const EmbeddingBackward<T>& a, int64_t of_window, int which) {
   return a.workspace + (of_window * 2 + which) * a.C;
-}
-
-// A thread's first column, or one that is past the last.
-template <int Width>
-__device__ int64_t own_column() {
-  return (int64_t{blockIdx.y} * column_threads + threadIdx.x) * Width;
 }
 
 template <class T, int Width>
@@ -131,6 +149,14 @@ void backward(const EmbeddingBackward<T>& a, cudaStream_t stream) {
 
 }  // namespace
 
+template <class W, class T>
+void embedding_forward(const EmbeddingForward<W, T>& a, cudaStream_t stream) {
+  constexpr int whole = std::max(full_width<W>, full_width<T>);
+  const int width = a.C % whole == 0 && aligned(a.wte, a.wpe, a.x) ? whole : 1;
+  launch("embedding_forward", width == 1 ? embedding_kernel<W, T, 1> : embedding_kernel<W, T, whole>,
+         grid_of(a.N, ceil_div(a.C, int64_t{column_threads} * width)), column_threads, stream, a);
+}
+
 int64_t embedding_backward_workspace(int64_t N, int64_t C) { return 2 * ceil_div(N, window) * C; }
 
 template <class T>
@@ -143,6 +169,10 @@ void embedding_backward(const EmbeddingBackward<T>& a, cudaStream_t stream) {
   }
 }
 
+template void embedding_forward<float, float>(const EmbeddingForward<float, float>&, cudaStream_t);
+template void embedding_forward<float, bf16>(const EmbeddingForward<float, bf16>&, cudaStream_t);
+template void embedding_forward<bf16, float>(const EmbeddingForward<bf16, float>&, cudaStream_t);
+template void embedding_forward<bf16, bf16>(const EmbeddingForward<bf16, bf16>&, cudaStream_t);
 template void embedding_backward<float>(const EmbeddingBackward<float>&, cudaStream_t);
 template void embedding_backward<bf16>(const EmbeddingBackward<bf16>&, cudaStream_t);
 

@@ -1,4 +1,4 @@
-// The gradients of the token and position embeddings.
+// The sum of the token and position embeddings, and their gradients.
 #pragma once
 
 #include "ablations/techniques/cuda/types.h"
@@ -7,10 +7,22 @@
 
 namespace kernels {
 
+template <class W, class T>
+struct EmbeddingForward {
+  const int64_t* tokens;  // (N); the rows of those outside [0, V) become NaN
+  const W* wte;           // (V, C)
+  const float* wpe;       // (context, C) at least
+  T* x;                   // (N, C)
+  int64_t N, context, C, V;
+};
+// W, T: float, bf16.
+template <class W, class T>
+void embedding_forward(const EmbeddingForward<W, T>& arguments, cudaStream_t stream);
+
 template <class T>
 struct EmbeddingBackward {
   const T* upstream;             // (N, C)
-  const int64_t* sorted_tokens;  // (N), ascending; those outside [0, V) have no gradient
+  const int32_t* sorted_tokens;  // (N), ascending; those outside [0, V) have no gradient
   const int64_t* order;          // (N): sorted_tokens[i] is the token of row order[i]
   float* wte_gradient;           // (V, C): added to
   float* wpe_gradient;           // (P, C)

@@ -5,6 +5,7 @@
 #include "ablations/techniques/cuda/built.h"
 #include "ablations/techniques/operations.h"
 #include "ablations/techniques/weights/embedding_gradient.h"
+#include "model/precision.h"
 
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -78,7 +79,9 @@ void install_weights(const Recipe& recipe, Gradients* gradients, Ops& ops) {
   if (recipe.device == Device::cpu) {
     ops.embed = embed_into(*gradients, embedding_gradient, ops.embed);
   } else if constexpr (has_cuda_kernels) {
-    ops.embed = embed_into(*gradients, cuda_embedding_gradient, ops.embed);
+    const bool low = recipe.residual == Residual::autocast;
+    ops.embed = embed_into(*gradients, cuda_embedding_gradient,
+                           cuda_embedding(low ? scalar_type(recipe.autocast) : at::kFloat));
   }
 }
 

@@ -1,4 +1,4 @@
-// The gradients of the embedding's two weights, into static gradients.
+// The embedding with static gradients: those of its two weights, and on a GPU its forward pass.
 #pragma once
 
 #include "model/gradients.h"
@@ -13,5 +13,8 @@ EmbeddingGradient embedding_gradient, cuda_embedding_gradient;
 
 // `embed` with a backward pass that calls it.
 decltype(Ops::embed) embed_into(Gradients& gradients, EmbeddingGradient* write, const decltype(Ops::embed)& embed);
+
+// `embed` by a kernel of our own, which writes the residual stream's type: float32 or bfloat16.
+decltype(Ops::embed) cuda_embedding(at::ScalarType stream);
 
 }  // namespace model

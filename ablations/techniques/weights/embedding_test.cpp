@@ -1,4 +1,4 @@
-// The gradients of the token and position embeddings against float64.
+// The token and position embeddings and their gradients against float64.
 #include "ablations/techniques/weights/embedding.h"
 
 #include "tests/ablations/techniques/cuda/kernel_test.h"
@@ -39,11 +39,12 @@ struct Gradients {
 
 template <class T>
 Gradients backward(const Shape& shape, const Buffer<T>& upstream, const std::vector<int64_t>& tokens, bool accumulate) {
-  std::vector<int64_t> order(tokens.size()), sorted;
+  std::vector<int64_t> order(tokens.size());
+  std::vector<int32_t> sorted;
   std::iota(order.begin(), order.end(), 0);
   const auto token_of = [&](int64_t row) { return tokens[static_cast<size_t>(row)]; };
   std::ranges::stable_sort(order, {}, token_of);
-  for (const int64_t row : order) sorted.push_back(token_of(row));
+  for (const int64_t row : order) sorted.push_back(static_cast<int32_t>(token_of(row)));
   const auto N = static_cast<int64_t>(shape.N()), C = static_cast<int64_t>(shape.C);
   const auto results = in_both_orders([&] {
     Buffer<float> wte = random<float>(shape.V * shape.C, 3), wpe = random<float>(shape.P * shape.C, 4);
@@ -97,6 +98,54 @@ TYPED_TEST(EmbeddingOf, BackwardIsThatOfFloat64) {
       expect_backward_is_right<TypeParam>(shape, tokens_of(shape), shift);
     }
   }
+}
+
+// The rows that it makes, and those of float64.
+template <class W, class T>
+Results forward(const Shape& shape, const std::vector<int64_t>& tokens, size_t shift = 0) {
+  const auto wte = random<W>(shape.V * shape.C, 3, 1, 0, shift);
+  const auto wpe = random<float>(shape.P * shape.C, 4, 1, 0, shift);
+  Results results = in_both_orders([&] {
+    Buffer<T> x(shape.N() * shape.C, shift);
+    embedding_forward<W, T>({.tokens = tokens.data(),
+                             .wte = wte.data(),
+                             .wpe = wpe.data(),
+                             .x = x.data(),
+                             .N = static_cast<int64_t>(shape.N()),
+                             .context = static_cast<int64_t>(shape.context),
+                             .C = static_cast<int64_t>(shape.C),
+                             .V = static_cast<int64_t>(shape.V)},
+                            nullptr);
+    return Results{x.doubles()};
+  });
+  auto& sums = results.emplace_back();
+  for (size_t n = 0; n < shape.N(); ++n) {
+    const int64_t token = tokens[n];
+    for (size_t c = 0; c < shape.C; ++c) {
+      const bool known = token >= 0 && token < static_cast<int64_t>(shape.V);
+      sums.push_back(known ? wte.at(static_cast<size_t>(token) * shape.C + c) + wpe.at(n % shape.context * shape.C + c)
+                           : NAN);
+    }
+  }
+  return results;
+}
+
+TYPED_TEST(EmbeddingOf, ForwardIsThatOfFloat64) {
+  for (const Shape& shape : shapes) {
+    for (const size_t shift : {0, 1}) {
+      SCOPED_TRACE(testing::Message() << shape);
+      const std::vector<int64_t> tokens = tokens_of(shape);
+      for (const Results& x :
+           {forward<float, TypeParam>(shape, tokens, shift), forward<bf16, TypeParam>(shape, tokens, shift)})
+        EXPECT_LT(relative_error(x[0], x[1]), rounding<TypeParam>);
+    }
+  }
+}
+
+TYPED_TEST(EmbeddingOf, TheRowOfATokenThatIsNoneIsNoNumber) {
+  const Results x = forward<bf16, TypeParam>({1, 5, 8, 3, 5}, {0, -1, 2, 3, 1});
+  for (size_t i = 0; i < x[0].size(); ++i) EXPECT_EQ(std::isnan(x[0][i]), std::isnan(x[1][i])) << i;
+  EXPECT_EQ(nans(x[0]), 16U);
 }
 
 // Windows have 32 places.

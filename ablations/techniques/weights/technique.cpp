@@ -66,17 +66,18 @@ Text weights_text() {
   return {
       .mechanism = R"(Mixed precision trains float32 weights and multiplies bf16 ones. Autocast makes the bf16 copies
 anew in each micro-step. But a float32 number is a bf16 number and 16 bits more. Here the two halves are stored apart.
-Products read the first half as it is. The optimizer joins both, updates the weight, and splits it again; nothing is
-lost:
+Products read the first half as it is, on a GPU also of their biases. The optimizer joins both, updates the weight, and
+splits it again; nothing is lost:
 
     weight       0x3DCCCCCD     0.1
     bf16         0x3DCD         0.10009765625, the nearest bf16
     remainder    -0x3333        what to add to the bits 0x3DCD0000
 
 Gradients have buffers that stay. The first backward pass of a step writes into them, further micro-steps add to them,
-and nothing is set to zero. The embedding and the head share their weight: the head writes its gradient, and the
-embedding adds the rows of the step's tokens. PyTorch makes a matrix of all rows for each of the two, and adds them. At
-50,304 rows such a matrix is 155 MB. Bytes for each weight of a product, under bf16 autocast:
+and nothing is set to zero. On a GPU one launch finishes the gradients of all biases and LayerNorms of a backward pass.
+The embedding and the head share their weight: the head writes its gradient, and the embedding adds the rows of the
+step's tokens. PyTorch makes a matrix of all rows for each of the two, and adds them. At 50,304 rows such a matrix is
+155 MB. Bytes for each weight of a product, under bf16 autocast:
 
                           separate    master
     copy to bf16           4 + 2        -

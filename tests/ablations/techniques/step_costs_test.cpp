@@ -133,6 +133,9 @@ TEST(Costs, MasterWeightsByHand) {
   const double layers = 2 * (32 * 96 + 32 * 32 + 2 * 32 * 128);
   const auto all = [](const Cost&) { return true; };
   EXPECT_DOUBLE_EQ(sum(before, all, &Cost::bytes) - sum(costs, all, &Cost::bytes), 2 * (2 * layers + V * 32 + 768));
+  master.device = Device::cuda;  // whose products read two bytes of a bias, too
+  expect(find(step_costs(preset("tiny"), master, 3, 8, 1), "forward", "c_attn"), 2, 2 * 147456,
+         2 * 2 * (768 + 32 * 96 + 96 + 24 * 96));
 }
 
 // Passes over B x T x 4C numbers, which are 3072 here, in each of two layers.

@@ -4,6 +4,7 @@
 #include "ablations/techniques/mlp/mlp.h"
 #include "ablations/techniques/norm/norm.h"
 #include "ablations/techniques/operations.h"
+#include "ablations/techniques/products/strips.h"
 #include "ablations/techniques/weights/embedding_gradient.h"
 #include "ablations/techniques/weights/master_adamw.h"
 #include "model/gpt2.h"
@@ -45,8 +46,10 @@ Ops with_cuda(Ops ops) {
 }
 
 // As steps with master weights have them.
-Ops with_cuda_into(Gradients& gradients, Ops ops) {
-  ops.embed = embed_into(gradients, cuda_embedding_gradient, ops.embed);
+Ops with_cuda_into(Gradients& gradients, const Recipe& recipe) {
+  Ops ops = ops_for(recipe);
+  const bool low = recipe.residual == Residual::autocast;
+  ops.embed = embed_into(gradients, cuda_embedding_gradient, cuda_embedding(low ? at::kBFloat16 : at::kFloat));
   ops.linear = own_linear(cuda_products, &gradients);
   ops.qkv = qkv_in_one_product(ops.linear);
   ops.add_norm = fused_add_norm(add_norm_on_cuda, &gradients);
@@ -75,7 +78,8 @@ GPT2 model_of(const Sizes& sizes) {
           at::kCPU};
 }
 
-Step step(const GPT2& gpt2, const Ops& ops, const Sizes& sizes, Autocast autocast, int64_t micro_steps) {
+Step step(const GPT2& gpt2, const Ops& ops, const Sizes& sizes, Autocast autocast, int64_t micro_steps,
+          Gradients* gradients = nullptr) {
   const auto [C, V, rows, B, T] = sizes;
   Step result;
   for (int64_t i = 0; i < micro_steps; ++i) {
@@ -88,6 +92,7 @@ Step step(const GPT2& gpt2, const Ops& ops, const Sizes& sizes, Autocast autocas
     result.names.push_back("loss");
     result.results.push_back(loss.detach());
     (loss * (1.0 / static_cast<double>(micro_steps))).backward();
+    if (gradients != nullptr) add_up_left(*gradients);
   }
   for (const Parameter& p : gpt2.parameters()) {
     result.names.push_back(p.name);
@@ -106,12 +111,12 @@ Step step(const Ops& ops, const Sizes& sizes, at::ScalarType weights = at::kFloa
 // With master weights. What is in the gradients' buffers before does not matter.
 Step step_in_place(const Sizes& sizes, Autocast autocast, Residual residual, int64_t micro_steps) {
   GPT2 gpt2 = model_of(sizes);
-  if (autocast == Autocast::bf16) gpt2.split_weights();
+  if (autocast == Autocast::bf16) gpt2.split_weights(/*biases=*/true);
   Gradients gradients(gpt2.parameters());
   for (const Parameter& p : gpt2.parameters()) p.tensor.grad().fill_(NAN);
   gradients.begin_step(1.0 / static_cast<double>(micro_steps));
-  const Ops ops = with_cuda_into(gradients, ops_for({.autocast = autocast, .residual = residual}));
-  return step(gpt2, ops, sizes, autocast, micro_steps);
+  const Ops ops = with_cuda_into(gradients, {.autocast = autocast, .residual = residual});
+  return step(gpt2, ops, sizes, autocast, micro_steps, &gradients);
 }
 
 Step exact(const Sizes& sizes, int64_t micro_steps = 1) {
@@ -204,7 +209,7 @@ TEST(CudaStep, WithMasterWeightsIsTheSameInEachOrderOfThreads) {
 // The update, against that of a CPU: float32 weights and split ones, in steps that clip and steps that do not.
 TEST(CudaStep, UpdatesMasterWeightsAsACpuDoes) {
   GPT2 on_cpu = model_of(odd), on_cuda = model_of(odd);
-  for (GPT2* gpt2 : {&on_cpu, &on_cuda}) gpt2->split_weights();
+  for (GPT2* gpt2 : {&on_cpu, &on_cuda}) gpt2->split_weights(/*biases=*/true);
   const Gradients of_cpu(on_cpu.parameters()), of_cuda(on_cuda.parameters());
   AdamW reference(on_cpu.parameters(), Optimizer::fused, {}, master_adamw);
   std::vector<MasterWeight> weights;

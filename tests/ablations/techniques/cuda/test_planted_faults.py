@@ -14,7 +14,9 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[4]
 TECHNIQUES = ROOT / "ablations/techniques"
-KERNELS = {file.name: file for file in [*TECHNIQUES.glob("*/*.cu"), TECHNIQUES / "cuda/device.h"]}
+# Headers with what compiles them.
+HEADERS = {"device.h": "cross_entropy.cu", "column_strips.h": "column_sum.cu"}
+KERNELS = {file.name: file for file in [*TECHNIQUES.glob("*/*.cu"), TECHNIQUES / "cuda/device.h", TECHNIQUES / "products/column_strips.h"]}
 BUILD = pathlib.Path(os.environ.get("LADDER_BUILD", ROOT / "build/release"))
 
 # For each file the tests, and the faults: what is wrong, the text, and what becomes of it.
@@ -31,10 +33,13 @@ FAULTS = {
         ("rows counted by several blocks", "row += int64_t{gridDim.x} * warps", "row += warps"),
         ("a warp's column sums are left out", "for (int w = 0; w < warps; ++w)", "for (int w = 1; w < warps; ++w)"),
     ],
-    ("column_sum.cu", "ColumnSums/*"): [
+    ("column_sum.cu", "ColumnSums/*:FinishColumns*"): [
         ("a stride of one too many", "a.values + row * a.C + column", "a.values + row * (a.C + 1) + column"),
-        ("columns past the last", "if (thread >= tile || summed >= a.C) return;", "if (thread >= tile) return;"),
         ("the last strip is left out", "strip < a.strips; strip", "strip < a.strips - 1; strip"),
+        ("what one launch does not take is left out", "all = all.subspan(now.size());", "all = {};"),
+    ],
+    ("column_strips.h", "ColumnSums/*"): [
+        ("columns past the last", "if (thread >= tile || first + thread >= C) return;", "if (thread >= tile) return;"),
     ],
     ("cross_entropy.cu", "CrossEntropyOf/*"): [
         ("no elements after the last vector", "thread < before ? thread : after + thread - before", "thread < before ? thread : V"),
@@ -47,6 +52,7 @@ FAULTS = {
     ("gelu.cu", "Gelu/*"): [
         ("no elements after the last vector", "if (i < count % Width)", "if (false)"),
         ("a vector past the last", "if (i < vectors)", "if (i <= vectors)"),
+        ("the sums are of what comes in", "store(a.gradient + first, values); return values;", "store(a.gradient + first, values); return at;"),
         ("huge values are not cut off", "= x > 10.0F ? 10.0F : x < -10.0F ? -10.0F : x;", "= x;"),
     ],
     ("scale.cu", "Scale/*"): [
@@ -64,9 +70,11 @@ FAULTS = {
     ],
     ("join.cu", "JoinKernel/*"): [
         ("the parts lie behind each other", "row * pitch + part * a.C + column, values", "row * a.C + part * a.N * a.C + column, values"),
-        ("the sums of the second part are the first's", "a.workspace[int64_t{blockIdx.y} * pitch + part * a.C", "a.workspace[int64_t{blockIdx.y} * pitch + (part % 2) * a.C"),
+        ("the sums of the second part are the first's", "a.partials + int64_t{blockIdx.y} * pitch + part * a.C", "a.partials + int64_t{blockIdx.y} * pitch + (part % 2) * a.C"),
     ],
     ("embedding.cu", "Embedding*"): [
+        ("positions go on past the context", "row % a.context * a.C", "row * a.C"),
+        ("a token that is none is read", "known ? to_float", "true ? to_float"),
         ("a run that comes from the window before is not cut", "bool from_before = continues(a, begin);", "bool from_before = false;"),
         ("a cut run has two windows at most",
          "while (continues(a, next * window) && a.sorted_tokens[next * window] == token);", "while (false);"),
@@ -74,7 +82,8 @@ FAULTS = {
     ],
 }
 # block_sum's is in a header.
-BARRIERS = {"add_norm.cu": "AddNorm/*", "column_sum.cu": "ColumnSums/*", "cross_entropy.cu": "CrossEntropyOf/*", "join.cu": "JoinKernel/*", "device.h": "MeanLoss*"}
+BARRIERS = {"add_norm.cu": "AddNorm/*", "column_sum.cu": "ColumnSums/*", "column_strips.h": "ColumnSums/*",
+            "cross_entropy.cu": "CrossEntropyOf/*", "device.h": "MeanLoss*"}
 
 
 def planted() -> list:
@@ -109,11 +118,11 @@ def compile_commands(target: str) -> list[dict]:
 
 
 def run_tests(folder: pathlib.Path, file: str, text: str, tests: str) -> subprocess.CompletedProcess:
-    """The kernels' tests with the file's text in its place. Where it is a header, cross_entropy.cu is what includes it."""
+    """The kernels' tests with the file's text in its place."""
     edited = folder / KERNELS[file].relative_to(ROOT)
     edited.parent.mkdir(parents=True)
     edited.write_text(text)
-    source = edited if file.endswith(".cu") else KERNELS["cross_entropy.cu"]
+    source = KERNELS[HEADERS[file]] if file in HEADERS else edited
     entry = next(e for e in compile_commands("kernels_on_cpu") if e["file"].endswith(f"/{source.name}"))
     words = shlex.split(entry["command"])
     words = words[1:] if "ccache" in pathlib.Path(words[0]).name else words

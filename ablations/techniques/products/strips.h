@@ -1,0 +1,17 @@
+// Gradients that a kernel has summed over strips of rows (column_sum.h), and that are still to be added up.
+#pragma once
+
+#include "model/gradients.h"
+
+#include <ATen/ATen.h>
+
+namespace model {
+
+// place.buffer (C) float32 <- the sum over `strips` (strips, C) float32, or added to it. At once if `gradients` is
+// null, else by add_up_left().
+void add_up(Gradients* gradients, const at::Tensor& strips, const Gradients::Place& place);
+
+// What was left in a backward pass, in one launch.
+void add_up_left(Gradients& gradients);
+
+}  // namespace model
