@@ -39,8 +39,11 @@ FAULTS = {
     ("cross_entropy.cu", "CrossEntropyOf/*"): [
         ("no elements after the last vector", "thread < before ? thread : after + thread - before", "thread < before ? thread : V"),
         ("no elements before the first vector", "thread < before ? thread : after + thread - before", "after + thread"),
-        ("padding is kept", "column < a.stride; column += threads", "column < V; column += threads"),
-        ("the sum is not rescaled when the maximum grows", "sum *= exp_of(max - greatest);", ""),
+        ("padding is kept", "column < a.stride; column += Threads", "column < V; column += Threads"),
+        ("the sum is not rescaled when the maximum grows", "sum * exp_of(max - greatest) + (sums", "sum + (sums"),
+        ("vectors of a thread have one place in shared memory", "store(held, i * width,", "store(held, thread * width,"),
+        ("shared memory lacks the last vector", "{holding_threads, row_bytes}", "{holding_threads, row_bytes - 16}"),
+        ("the target is as any other column", "if (thread == 0 && known)", "if (false)"),
         ("the target is read after it was overwritten", "own.max + logf(own.sum) - target_logit",
          "own.max + logf(own.sum) - (known ? to_float(row[target]) : NAN)"),
     ],
