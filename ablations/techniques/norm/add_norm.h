@@ -38,7 +38,9 @@ struct AddNormBackward {
   B* branch_gradient;      // (N, C), the same in y's type; null where B is T or there was no y
   float* weight_gradient;  // (C)
   float* bias_gradient;    // (C)
-  bool accumulate;         // adds to what is in weight_gradient and bias_gradient
+  // (C), the sum over rows of y's gradient, as it is rounded: what the bias of the layer that made y gets. Or null.
+  float* added_bias_gradient;
+  bool accumulate;  // adds to what is in these three
   float* workspace;
   int64_t N, C;
 };

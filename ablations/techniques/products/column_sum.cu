@@ -65,7 +65,8 @@ __global__ __launch_bounds__(finish_threads) void finish_columns_kernel(const Fi
   const float sum = warp_sum(sums[lane() * pitch + warp()]);
   const int64_t column = first + warp();
   if (lane() != 0 || column >= a.C) return;
-  float* to = (blockIdx.y == 0 ? a.sums[0] : a.sums[1]) + column;  // an index would copy the arguments to a stack
+  // An index would copy the arguments to a stack.
+  float* to = (blockIdx.y == 0 ? a.sums[0] : blockIdx.y == 1 ? a.sums[1] : a.sums[2]) + column;
   *to = a.accumulate ? *to + sum : sum;
 }
 
@@ -98,12 +99,12 @@ void column_sum(const ColumnSum<T>& a, cudaStream_t stream) {
     const auto kernel = width == 1 ? column_sum_kernel<T, 1> : column_sum_kernel<T, full_width<T>>;
     launch("column_sum", kernel, grid, threads, stream, a);
   }
-  finish_columns({a.workspace, strips, a.C, {a.sums, nullptr}, a.accumulate}, stream);
+  finish_columns({a.workspace, strips, a.C, {a.sums}, a.accumulate}, stream);
 }
 
 void finish_columns(const FinishColumns& a, cudaStream_t stream) {
   if (a.C == 0) return;
-  const int outputs = a.sums[1] == nullptr ? 1 : 2;
+  const int outputs = a.sums[1] == nullptr ? 1 : a.sums[2] == nullptr ? 2 : 3;
   launch("finish_columns", finish_columns_kernel, grid_of(ceil_div(a.C, warp_size), outputs), finish_threads, stream,
          a);
 }

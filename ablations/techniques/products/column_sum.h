@@ -22,12 +22,12 @@ int64_t column_sum_workspace(int64_t N, int64_t C);
 template <class T>
 void column_sum(const ColumnSum<T>& arguments, cudaStream_t stream);
 
-// The second of two stages, for callers that have made the first: sums[i] (C) of partials (2, strips, C), i = 0 and 1.
-// There is one output where sums[1] is null.
+// The second of two stages, for callers that have made the first: sums[i] (C) of partials (outputs, strips, C). Null
+// stands for an output that is not there, and for those after it.
 struct FinishColumns {
   const float* partials;
   int64_t strips, C;
-  float* sums[2];
+  float* sums[3];
   bool accumulate;
 };
 void finish_columns(const FinishColumns& arguments, cudaStream_t stream);
