@@ -46,8 +46,10 @@ void forward(const AddNormKernels::Forward& a) {
 }
 
 void backward(const AddNormKernels::Backward& a) {
-  TORCH_CHECK(a.d_weight.accumulate == a.d_bias.accumulate,
-              "FusedAddNorm: one gradient of two is the first of its step");
+  const Gradients::Place& of_branch = a.d_added_bias;
+  TORCH_CHECK(a.d_weight.accumulate == a.d_bias.accumulate &&
+                  (!of_branch.buffer.defined() || of_branch.accumulate == a.d_bias.accumulate),
+              "FusedAddNorm: some gradients are the first of their step, others are not");
   const int64_t N = a.sum.size(0), C = a.sum.size(1);
   const Tensor workspace = at::empty({kernels::add_norm_backward_workspace(N, C)}, a.mean.options());
   with_types(a.sum.scalar_type(), a.d_normalized.scalar_type(), [&]<class T, class B>() {
@@ -61,6 +63,7 @@ void backward(const AddNormKernels::Backward& a) {
                                              .branch_gradient = pointer<B>(a.dy),
                                              .weight_gradient = pointer<float>(a.d_weight.buffer),
                                              .bias_gradient = pointer<float>(a.d_bias.buffer),
+                                             .added_bias_gradient = pointer<float>(of_branch.buffer),
                                              .accumulate = a.d_weight.accumulate,
                                              .workspace = pointer<float>(workspace),
                                              .N = N,

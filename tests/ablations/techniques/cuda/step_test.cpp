@@ -50,6 +50,7 @@ Ops with_cuda_into(Gradients& gradients, Ops ops) {
   ops.linear = own_linear(cuda_products, &gradients);
   ops.qkv = qkv_in_one_product(ops.linear);
   ops.add_norm = fused_add_norm(add_norm_on_cuda, &gradients);
+  ops.add_norm_makes_bias_gradient = true;
   ops.mlp = fused_mlp(mlp_on_cuda, cuda_products, &gradients);
   ops.head_loss = fused_head_loss(head_loss_on_cuda, cuda_products, chunk_bytes, &gradients);
   return ops;
