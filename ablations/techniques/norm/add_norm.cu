@@ -24,7 +24,7 @@
 //   add_norm_forward_kernel<8, 24>     94 registers, 128 threads, 20 warps of 64, 16-byte loads and stores
 //   add_norm_forward_kernel<4, 24>     96 registers, 128 threads, 20 warps of 64, 16-byte loads and stores
 //   add_norm_forward_kernel            250 registers, 128 threads, 8 warps of 64, 16-byte loads and stores
-//   add_norm_backward_kernel<8, 768>   64 registers, 256 threads, 32 warps of 64, 36864 bytes, 16-byte loads and stores
+//   add_norm_backward_kernel<8, 768>   63 registers, 256 threads, 32 warps of 64, 36864 bytes, 16-byte loads and stores
 //   add_norm_backward_kernel<4, 768>   64 registers, 256 threads, 24 warps of 64, 73728 bytes, 16-byte loads and stores
 //   add_norm_backward_kernel<8, 1024>  64 registers, 256 threads, 32 warps of 64, 49152 bytes, 16-byte loads and stores
 //   add_norm_backward_kernel<4, 1024>  64 registers, 256 threads, 16 warps of 64, 98304 bytes, 16-byte loads and stores
