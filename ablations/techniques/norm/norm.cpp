@@ -57,8 +57,7 @@ struct FusedAddNorm : torch::autograd::Function<FusedAddNorm> {
     const Tensor dy = own_dy ? at::empty(sum.sizes(), sum.options().dtype(branch)) : Tensor();
     auto* gradients = from_handle<Gradients>(context->saved_data["gradients"]);
     const Gradients::Place d_weight = place_for(gradients, weight), d_bias = place_for(gradients, bias);
-    const Gradients::Place d_added_bias =
-        added_bias.defined() ? place_for(gradients, added_bias) : Gradients::Place{.buffer = {}};
+    const Gradients::Place d_added_bias = added_bias.defined() ? place_for(gradients, added_bias) : Gradients::Place();
     from_handle<const AddNormKernels>(context->saved_data["kernels"])
         ->backward({d_sum, d_normalized, sum, weight, mean, rstd, dx, dy, d_weight, d_bias, d_added_bias});
     const auto returned = [&](const Gradients::Place& place) { return gradients == nullptr ? place.buffer : Tensor(); };
@@ -77,7 +76,7 @@ decltype(Ops::add_norm) fused_add_norm(const AddNormKernels& kernels, Gradients*
     const auto rows = [](const Tensor& t) { return t.reshape({-1, t.size(-1)}).contiguous(); };
     const std::optional<Tensor> added = y.defined() ? std::optional(rows(y)) : std::nullopt;
     const std::optional<Tensor> added_bias =
-        ops.add_norm_makes_bias_gradient && y.defined() ? std::optional(place.added_bias) : std::nullopt;
+        ops.add_norm_makes_bias_gradient ? std::optional(place.added_bias) : std::nullopt;
     const Node node("model::fused_add_norm");
     const variable_list results = FusedAddNorm::apply(rows(x), added, norm.weight, norm.bias, added_bias, eps,
                                                       product_type(x), kernels, gradients);
