@@ -51,15 +51,19 @@ struct Ops {
   struct Normed {
     Tensor x, normalized;
   };
-  // Where it stands: the LayerNorm's layer (-1 outside the blocks) and name, "ln_1", and the layer that y comes from.
+  // Where it stands: the LayerNorm's layer (-1 outside the blocks) and name, "ln_1", and the layer that y comes from,
+  // with the bias that was added to y there.
   struct Place {
     int64_t layer;
     std::string_view part;
     int64_t added_from = -1;
+    Tensor added_bias = {};
   };
   // x (B, T, C), y (B, T, C) or undefined -> {x + y, LayerNorm(x + y)}
   std::function<Normed(const Ops&, const Place&, const Tensor& x, const Tensor& y, const Affine& norm, double eps)>
       add_norm;
+  // Whether add_norm's backward pass makes the gradient of `added_bias`: then its own layer gets it detached.
+  bool add_norm_makes_bias_gradient = false;
   // x (B, T, C), c_attn (3C, C) -> (B, T, C), the heads' results side by side
   std::function<Tensor(const Ops&, int64_t layer, const Tensor& x, const Affine& c_attn, int64_t NH)> self_attention;
   // x (B, T, C), c_fc (4C, C), c_proj (C, 4C) -> (B, T, C)

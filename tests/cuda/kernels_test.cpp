@@ -4,6 +4,7 @@
 #include "ablations/techniques/cross_entropy/scale.h"
 #include "ablations/techniques/cuda/call.h"
 #include "ablations/techniques/mlp/gelu.h"
+#include "ablations/techniques/norm/add_norm.h"
 #include "ablations/techniques/operations.h"
 #include "ablations/techniques/products/blas.h"
 #include "ablations/techniques/products/column_sum.h"
@@ -157,6 +158,41 @@ TEST_F(Kernels, CrossEntropy) {
     expect_error("cross_entropy", relative_error(mean, expected), 1e-5);
     expect_error("its gradient", relative_error(logits.narrow(1, 0, V), before.grad()), rounding(type));
     EXPECT_TRUE(logits.narrow(1, V, stride - V).eq(0).all().item<bool>());
+  }
+}
+
+// Of more tiles than the device has blocks at once.
+TEST_F(Kernels, AddNormBackward) {
+  const int64_t N = 9001, C = 768;
+  for (const at::ScalarType type : types) {
+    const Tensor sum = on_gpu(random({N, C}), type), of_sum = on_gpu(random({N, C}), type);
+    const Tensor of_normalized = on_gpu(random({N, C}), type), weight = on_gpu(1 + random({C}), at::kFloat);
+    const Tensor s = exact(sum).requires_grad_(true), w = exact(weight).requires_grad_(true);
+    const auto [normalized, mean, rstd] = at::native_layer_norm(s, {C}, w, at::zeros({C}, at::kDouble), 1e-5);
+    normalized.backward(exact(of_normalized));
+    const Tensor means = on_gpu(mean.detach(), at::kFloat), rstds = on_gpu(rstd.detach(), at::kFloat);
+    const Tensor gradient = at::empty_like(sum), sums = floats({3, C});
+    with_type(type, [&]<class T>() {
+      const Tensor workspace = floats({kernels::add_norm_backward_workspace(N, C)});
+      kernels::add_norm_backward<T, T, float>({.of_sum = pointer<const T>(of_sum),
+                                               .of_normalized = pointer<const T>(of_normalized),
+                                               .sum = pointer<const T>(sum),
+                                               .weight = pointer<const float>(weight),
+                                               .mean = pointer<const float>(means),
+                                               .rstd = pointer<const float>(rstds),
+                                               .gradient = pointer<T>(gradient),
+                                               .weight_gradient = pointer<float>(sums),
+                                               .bias_gradient = pointer<float>(sums) + C,
+                                               .added_bias_gradient = pointer<float>(sums) + 2 * C,
+                                               .workspace = pointer<float>(workspace),
+                                               .N = N,
+                                               .C = C},
+                                              stream_for(sum));
+    });
+    expect_error("add_norm_backward", relative_error(gradient, s.grad() + exact(of_sum)), rounding(type));
+    expect_error("its weight's gradient", relative_error(sums[0], w.grad()), 1e-5);
+    expect_error("its bias's gradient", relative_error(sums[1], exact(of_normalized).sum(0)), 1e-5);
+    expect_error("the added bias's gradient", relative_error(sums[2], exact(gradient).sum(0)), 1e-5);
   }
 }
 

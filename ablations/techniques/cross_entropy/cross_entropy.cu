@@ -6,16 +6,18 @@
 // A block has a row. Maximum and sum are found in one pass. A thread keeps both for what it has seen. When the maximum
 // grows, it multiplies the sum by exp(old maximum - new maximum).
 //
-// Moves 2 N V elements: a row is read, read once more and written. The second reading goes backwards and comes from L2.
-// The 264 rows that an H100 works on at a time are 27 MB where V is 50,304 and T is bf16.
+// Moves 2 N V elements: a row is read and written. In between it stays in shared memory if two blocks of a
+// multiprocessor have room for theirs: one reads while the other writes. At V = 50,304 bf16 rows have it on an H100.
+// Other rows are read once more, backwards, so that much of it comes from L2.
 //
 // Where V is odd, a row begins at any multiple of an element's size. So elements before the first 16-byte boundary and
 // after the last are read one by one.
 //
 // What nvcc 13.0 makes of it for sm_90, checked by tests/ablations/techniques/cuda/test_static.py. A line stands for
-// the most registers and the fewest warps of a template's instances.
-//     cross_entropy_kernel  32 registers, 1024 threads, 64 warps of 64, 16-byte loads and stores
-//     mean_loss_kernel      18 registers, 1024 threads, 64 warps of 64
+// the most registers and the fewest warps of a template's instances. Bytes are those of a row of 50,257 bf16.
+//     cross_entropy_kernel<512>   54 registers, 512 threads, 32 warps of 64, 100512 bytes, 16-byte loads and stores
+//     cross_entropy_kernel<1024>  32 registers, 1024 threads, 64 warps of 64, 16-byte loads and stores
+//     mean_loss_kernel            18 registers, 1024 threads, 64 warps of 64
 #include "ablations/techniques/cross_entropy/cross_entropy.h"
 
 #include "ablations/techniques/cuda/device.h"
@@ -23,7 +25,8 @@
 namespace kernels {
 namespace {
 
-constexpr int threads = 1024, warps = threads / warp_size;
+constexpr int threads = 1024, holding_threads = 512;  // the latter where the row stays in shared memory
+constexpr int blocks = 2;                             // of a multiprocessor
 constexpr float log2_e = 1.4426950408889634F;
 
 // exp(difference of two logits). The difference is taken first: it is exact where the two are near each other.
@@ -36,12 +39,13 @@ struct OnlineSum {
 
   template <int W>
   __device__ void add(const float (&x)[W]) {
-    float greatest = max;
+    float maxima[2] = {max, max}, sums[2] = {};  // two chains: one is slow
 #pragma unroll
-    for (int e = 0; e < W; ++e) greatest = fmaxf(greatest, x[e]);
-    sum *= exp_of(max - greatest);
+    for (int e = 0; e < W; ++e) maxima[e % 2] = fmaxf(maxima[e % 2], x[e]);
+    const float greatest = fmaxf(maxima[0], maxima[1]);
 #pragma unroll
-    for (int e = 0; e < W; ++e) sum += exp_of(x[e] - greatest);
+    for (int e = 0; e < W; ++e) sums[e % 2] += exp_of(x[e] - greatest);
+    sum = sum * exp_of(max - greatest) + (sums[0] + sums[1]);
     max = greatest;
   }
 
@@ -64,35 +68,48 @@ __device__ OnlineSum over_warp(OnlineSum own) {
   return own;
 }
 
-template <class T>
-__global__ __launch_bounds__(threads) void cross_entropy_kernel(const CrossEntropy<T> a) {
-  constexpr int width = full_width<T>;
+template <class T, int Threads>
+__global__ __launch_bounds__(Threads, blocks) void cross_entropy_kernel(const CrossEntropy<T> a) {
+  constexpr bool holds = Threads == holding_threads;
+  constexpr int width = full_width<T>, warps = Threads / warp_size;
   const int thread = static_cast<int>(threadIdx.x), V = static_cast<int>(a.V);
   T* const row = a.logits + int64_t{blockIdx.x} * a.stride;
-
-  // Before anything is overwritten: all threads read it, and the barrier comes later.
   const int64_t target = a.targets[blockIdx.x];
   const bool known = target >= 0 && target < V;
-  const float target_logit = known ? to_float(row[target]) : NAN;
 
   const int past = static_cast<int>(reinterpret_cast<uintptr_t>(row) % 16 / sizeof(T));
   const int before = past == 0 ? 0 : width - past < V ? width - past : V;  // elements before the first boundary
   const int vectors = (V - before) / width, after = before + vectors * width;
   // This thread's one element of those that are in no vector, or V.
   const int single = thread < before ? thread : after + thread - before;
+  const T alone = single < V ? row[single] : from_float<T>(0.0F);
 
+  const DynamicShared<T> held(0);
   OnlineSum own;
-  for (int i = thread; i < vectors; i += threads) {
-    const Vector<T, width> values = load<width>(row + before + i * width);
-    float x[width];
+  constexpr int at_once = holds ? 4 : 1;  // loads of a thread
+  for (int begin = thread; begin < vectors; begin += at_once * Threads) {
+    Vector<T, width> values[at_once];
 #pragma unroll
-    for (int e = 0; e < width; ++e) x[e] = to_float(values.values[e]);
-    own.add(x);
+    for (int k = 0; k < at_once; ++k) {
+      if (const int i = begin + k * Threads; i < vectors) values[k] = load<width>(row + before + i * width);
+    }
+#pragma unroll
+    for (int k = 0; k < at_once; ++k) {
+      const int i = begin + k * Threads;
+      if (i >= vectors) break;
+      if constexpr (holds) store(held, i * width, values[k]);
+      float x[width];
+#pragma unroll
+      for (int e = 0; e < width; ++e) x[e] = to_float(values[k].values[e]);
+      own.add(x);
+    }
   }
   if (single < V) {
-    const float x[1] = {to_float(row[single])};
+    const float x[1] = {to_float(alone)};
     own.add(x);
   }
+  // Before anything is overwritten: all threads read it, and the barrier comes later.
+  const float target_logit = known ? to_float(row[target]) : NAN;
 
   __shared__ Shared<float, warps> maxima, sums;
   own = over_warp(own);
@@ -101,28 +118,36 @@ __global__ __launch_bounds__(threads) void cross_entropy_kernel(const CrossEntro
     sums[warp()] = own.sum;
   }
   __syncthreads();
-  own.max = maxima[lane()];
-  own.sum = sums[lane()];
+  own = OnlineSum();
+  if (lane() < warps) {
+    own.max = maxima[lane()];
+    own.sum = sums[lane()];
+  }
   own = over_warp(own);
 
   if (thread == 0) a.losses[blockIdx.x] = own.max + logf(own.sum) - target_logit;
 
   const float scale = known ? a.scale : NAN;
   const float factor = scale / own.sum;
-  const auto gradient = [&](T logit, int column) {
-    const float softmax_part = exp_of(to_float(logit) - own.max) * factor;
-    return from_float<T>(column == target ? softmax_part - scale : softmax_part);
-  };
-  if (single < V) row[single] = gradient(row[single], single);
-  for (int i = thread + (vectors - 1 - thread) / threads * threads; i >= 0 && vectors > thread; i -= threads) {
-    const int first = before + i * width;
-    Vector<T, width> values = load<width>(row + first);
+  const auto softmax_part = [&](float logit) { return exp_of(logit - own.max) * factor; };
+  if (single < V) row[single] = from_float<T>(softmax_part(to_float(alone)));
+  for (int i = thread + (vectors - 1 - thread) / Threads * Threads; i >= 0 && vectors > thread; i -= Threads) {
+    Vector<T, width> values;
+    if constexpr (holds) {
+      values = load<width>(held, i * width);
+    } else {
+      values = load<width>(row + before + i * width);
+    }
 #pragma unroll
-    for (int e = 0; e < width; ++e) values.values[e] = gradient(values.values[e], first + e);
-    store(row + first, values);
+    for (int e = 0; e < width; ++e) values.values[e] = from_float<T>(softmax_part(to_float(values.values[e])));
+    store(row + before + i * width, values);
   }
 #pragma unroll 1
-  for (int64_t column = V + thread; column < a.stride; column += threads) row[column] = from_float<T>(0.0F);
+  for (int64_t column = V + thread; column < a.stride; column += Threads) row[column] = from_float<T>(0.0F);
+
+  // The target's at last, over what stands there as in any other column.
+  __syncthreads();
+  if (thread == 0 && known) row[target] = from_float<T>(softmax_part(target_logit) - scale);
 }
 
 __global__ __launch_bounds__(threads) void mean_loss_kernel(const float* losses, int64_t count, float* mean) {
@@ -138,7 +163,14 @@ __global__ __launch_bounds__(threads) void mean_loss_kernel(const float* losses,
 template <class T>
 void cross_entropy(const CrossEntropy<T>& a, cudaStream_t stream) {
   if (a.N == 0) return;
-  launch("cross_entropy", cross_entropy_kernel<T>, grid_of(a.N), threads, stream, a);
+  const int64_t row_bytes = a.V / full_width<T> * 16;  // without the elements beside its vectors
+  constexpr int64_t others = 2 * sizeof(float) * holding_threads / warp_size;
+  if (blocks_that_share(row_bytes + others) >= blocks) {
+    launch("cross_entropy", cross_entropy_kernel<T, holding_threads>, grid_of(a.N), {holding_threads, row_bytes},
+           stream, a);
+  } else {
+    launch("cross_entropy", cross_entropy_kernel<T, threads>, grid_of(a.N), threads, stream, a);
+  }
 }
 
 void mean_loss(const float* losses, int64_t count, float* mean, cudaStream_t stream) {

@@ -144,7 +144,7 @@ products that need it are made before the next rows:
 Padding columns of the embedding are left out of the sum and get the gradient 0.)",
       .faster = R"(PyTorch reads and writes the matrix of logits several times, under autocast on a CPU in float32. Here
 each row is read two or three times while it is in the cache, for its maximum, its sum and its gradient, and written
-once.)",
+once. On a GPU a row of 16-bit logits is read once: it stays in shared memory until its gradient is made.)",
       .costs = R"(The backward pass is made in the forward pass, which therefore cannot be had alone for less. It can be
 made only once. Memory falls: at B=4, T=256 and V=50,304 the float32 logits and their gradient are 412 MB, and a chunk of
 them in bfloat16 is 103 MB. A chunk has 128 MiB at most, on a GPU 1 GiB.)",

@@ -4,7 +4,8 @@
 // (cpu_device.h). What differs between the two is in this header and in that one, not in the kernels. The kernels'
 // rules:
 //   - A kernel is started by launch().
-//   - Shared memory is a Shared<T, N>, and is read only after a __syncthreads().
+//   - Shared memory is a Shared<T, N>, or a DynamicShared<T> where launch() is told how much. What another thread wrote
+//     is read only after a __syncthreads().
 //   - Every thread of the block reaches __syncthreads(), every lane of the warp __shfl_xor_sync().
 //   - Sums have an order that depends on nothing but sizes and the device's model: no atomics.
 #pragma once
@@ -91,8 +92,34 @@ struct Shared {
   T values[N];
   __device__ T& operator[](int i) { return values[i]; }
 };
+
+// The block's dynamic shared memory from byte `begin` on.
+template <class T>
+class DynamicShared {
+ public:
+  __device__ explicit DynamicShared(int begin) {
+    extern __shared__ int4 dynamic_shared[];
+    values_ = reinterpret_cast<T*>(reinterpret_cast<char*>(dynamic_shared) + begin);
+  }
+  __device__ T& operator[](int i) const { return values_[i]; }
+  // The 16 bytes that begin with element i.
+  __device__ int4& vector(int i) const { return reinterpret_cast<int4&>(values_[i]); }
+  // Begins to copy 16 bytes there. This thread may read them after wait_for_copies().
+  __device__ void copy_vector(int i, const T* from) const {
+    asm volatile(
+        "cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(values_ + i))),
+        "l"(__cvta_generic_to_global(from))
+        : "memory");
+  }
+
+ private:
+  T* values_;
+};
+
+__device__ inline void wait_for_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 #else
-using cpu_device::approximate_exp2, cpu_device::load_16_bytes, cpu_device::Shared, cpu_device::store_16_bytes;
+using cpu_device::approximate_exp2, cpu_device::DynamicShared, cpu_device::load_16_bytes, cpu_device::Shared,
+    cpu_device::store_16_bytes, cpu_device::wait_for_copies;
 #endif
 
 template <int W, class T>
@@ -123,6 +150,32 @@ __device__ void store(T* to, const Vector<T, W>& vector) {
     static_assert(W == 1);
     *to = vector.values[0];
   }
+}
+
+// The same in shared memory, from element i on.
+template <int W, class T>
+__device__ Vector<T, W> load(const DynamicShared<T>& from, int i) {
+  Vector<T, W> vector;
+  int4 bits[sizeof vector / 16];
+#pragma unroll
+  for (int k = 0; k < static_cast<int>(sizeof vector / 16); ++k) bits[k] = from.vector(i + k * full_width<T>);
+  memcpy(&vector, bits, sizeof vector);
+  return vector;
+}
+
+template <int W, class T>
+__device__ void store(const DynamicShared<T>& to, int i, const Vector<T, W>& vector) {
+  int4 bits[sizeof vector / 16];
+  memcpy(bits, &vector, sizeof vector);
+#pragma unroll
+  for (int k = 0; k < static_cast<int>(sizeof vector / 16); ++k) to.vector(i + k * full_width<T>) = bits[k];
+}
+
+// Begins to copy W elements to shared memory (DynamicShared::copy_vector).
+template <int W, class T>
+__device__ void begin_copy(const DynamicShared<T>& to, int i, const T* from) {
+#pragma unroll
+  for (int e = 0; e < W; e += full_width<T>) to.copy_vector(i + e, from + e);
 }
 
 // Every lane gets the sum.
@@ -159,32 +212,56 @@ inline dim3 grid_of(int64_t x, int64_t y = 1) { return {static_cast<unsigned>(x)
 inline void check(cudaError_t error, const char* what) {
   if (error != cudaSuccess) throw std::runtime_error(std::string(what) + ": " + cudaGetErrorString(error));
 }
-#endif
 
 // Of the current device.
+inline int attribute(cudaDeviceAttr which) {
+  int device = 0, value = 0;
+  check(cudaGetDevice(&device), "cudaGetDevice");
+  check(cudaDeviceGetAttribute(&value, which, device), "cudaDeviceGetAttribute");
+  return value;
+}
+#endif
+
 inline int multiprocessors() {
 #ifdef __CUDACC__
-  int device = 0, count = 0;
-  check(cudaGetDevice(&device), "cudaGetDevice");
-  check(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute");
-  return count;
+  return attribute(cudaDevAttrMultiProcessorCount);
 #else
   return cpu_device::multiprocessors;
 #endif
 }
 
+// How many blocks with so many bytes of shared memory a multiprocessor runs at once.
+inline int64_t blocks_that_share(int64_t bytes) {
+#ifdef __CUDACC__
+  const int most = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
+#else
+  const int most = cpu_device::most_shared_bytes;
+#endif
+  constexpr int reserved = 1024;  // in each block, for the system
+  return (most + reserved) / (bytes + reserved);
+}
+
+struct Block {
+  Block(int of_threads, int64_t dynamic_bytes = 0)  // NOLINT(google-explicit-constructor): most have threads only
+      : threads(of_threads), shared_bytes(static_cast<int>(dynamic_bytes)) {}
+  int threads, shared_bytes;  // the dynamic ones
+};
+
 // Throws std::runtime_error with `what` and CUDA's words where the launch is refused. What a kernel does wrong later,
 // CUDA reports to whoever waits for it.
 template <class... Parameters>
-void launch(const char* what, void (*kernel)(Parameters...), dim3 grid, int threads, cudaStream_t stream,
+void launch(const char* what, void (*kernel)(Parameters...), dim3 grid, Block block, cudaStream_t stream,
             std::enable_if_t<true, Parameters>... arguments) {
 #ifdef __CUDACC__
   void* pointers[] = {&arguments...};
-  const dim3 block(static_cast<unsigned>(threads));
-  check(cudaLaunchKernel(reinterpret_cast<const void*>(kernel), grid, block, pointers, 0, stream), what);
+  const auto* function = reinterpret_cast<const void*>(kernel);
+  const dim3 threads(static_cast<unsigned>(block.threads));
+  if (block.shared_bytes > 0)
+    check(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, block.shared_bytes), what);
+  check(cudaLaunchKernel(function, grid, threads, pointers, static_cast<size_t>(block.shared_bytes), stream), what);
 #else
   static_cast<void>(stream);
-  cpu_device::run(what, grid, threads, [&] { kernel(arguments...); });
+  cpu_device::run(what, grid, block.threads, block.shared_bytes, [&] { kernel(arguments...); });
 #endif
 }
 

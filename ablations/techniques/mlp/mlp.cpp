@@ -46,7 +46,7 @@ struct FusedMlp : torch::autograd::Function<FusedMlp> {
             products->weight_gradient(gradients, w_fc, d_fc, x),
             d_b_fc,
             products->weight_gradient(gradients, w_proj, dy, hidden),
-            products->bias_gradient(gradients, b_proj, dy),
+            gradient_of_bias(*products, gradients, b_proj, dy),
             Tensor(),
             Tensor(),
             Tensor()};

@@ -7,23 +7,29 @@
 // Moves 4 N C elements forward (x, y, s, n) and 4 N C backward (upstream(s), upstream(n), s, ds). Where branches have
 // another type than the stream, 5 N C backward: ds is written in both.
 //
-// A warp has a row. Where the row is no longer than `Columns` * 32, each lane keeps its part in registers. The row is
-// then read once, all of it at once, and the variance comes from the differences. Longer rows, and rows that are no
-// multiple of 16 bytes, are read again for each of three passes (Columns = 0). By then they come from L1 or L2.
+// A warp has a row. Forward, where the row is no longer than `Columns` * 32, each lane keeps its part in registers. The
+// row is then read once, all of it at once, and the variance comes from the differences. Longer rows, and rows that are
+// no multiple of 16 bytes, are read again for each of three passes (Columns = 0). By then they come from L1 or L2.
 //
-// The backward pass keeps dw and db of its columns in registers, too, over all rows of the warp. The warps of a block
-// add theirs up in shared memory. The blocks' are added up by finish_columns(). For Columns = 0 a kernel of its own
-// reads upstream(n) and s once more: 2 N C more.
+// Backward, the rows of a block's warps are a tile in shared memory, where they have `Columns` at most. When each warp
+// has made its row's ds, the threads sum the tile's columns: upstream(n) h, upstream(n) and, where a layer's bias needs
+// it, ds as y's type rounds it. A thread keeps the sums of its columns over all tiles of the block. The blocks' are
+// added up by finish_columns(). Four blocks of a multiprocessor hide each other's waiting. For Columns = 0 other
+// kernels read upstream(n), s and ds once more: 2 or 3 N C more.
 //
 // What nvcc 13.0 makes of it for sm_90, checked by tests/ablations/techniques/cuda/test_static.py. A line stands for
 // the most registers and the fewest warps of a template's instances: those with <Width, Columns>, else all others.
-//     add_norm_forward_kernel<8, 24>   94 registers, 128 threads, 20 warps of 64, 16-byte loads and stores
-//     add_norm_forward_kernel<4, 24>   96 registers, 128 threads, 20 warps of 64, 16-byte loads and stores
-//     add_norm_forward_kernel          250 registers, 128 threads, 8 warps of 64, 16-byte loads and stores
-//     add_norm_backward_kernel<8, 24>  168 registers, 128 threads, 12 warps of 64, 16-byte loads and stores
-//     add_norm_backward_kernel<4, 24>  168 registers, 128 threads, 12 warps of 64, 16-byte loads and stores
-//     add_norm_backward_kernel         228 registers, 128 threads, 8 warps of 64, 16-byte loads and stores
-//     add_norm_weight_gradient_kernel  30 registers, 128 threads, 64 warps of 64
+// Bytes are those of a tile of so many columns of bf16, or of float32 where Width is 4. A float32 stream beside bf16
+// branches takes 5 / 3 of bf16's.
+//   add_norm_forward_kernel<8, 24>     94 registers, 128 threads, 20 warps of 64, 16-byte loads and stores
+//   add_norm_forward_kernel<4, 24>     96 registers, 128 threads, 20 warps of 64, 16-byte loads and stores
+//   add_norm_forward_kernel            250 registers, 128 threads, 8 warps of 64, 16-byte loads and stores
+//   add_norm_backward_kernel<8, 768>   63 registers, 256 threads, 32 warps of 64, 36864 bytes, 16-byte loads and stores
+//   add_norm_backward_kernel<4, 768>   64 registers, 256 threads, 24 warps of 64, 73728 bytes, 16-byte loads and stores
+//   add_norm_backward_kernel<8, 1024>  64 registers, 256 threads, 32 warps of 64, 49152 bytes, 16-byte loads and stores
+//   add_norm_backward_kernel<4, 1024>  64 registers, 256 threads, 16 warps of 64, 98304 bytes, 16-byte loads and stores
+//   add_norm_backward_kernel           80 registers, 256 threads, 24 warps of 64, 16-byte loads and stores
+//   add_norm_weight_gradient_kernel    30 registers, 128 threads, 64 warps of 64
 #include "ablations/techniques/norm/add_norm.h"
 
 #include "ablations/techniques/cuda/fp8.h"
@@ -131,102 +137,131 @@ __global__ __launch_bounds__(threads) void add_norm_forward_kernel(const AddNorm
   }
 }
 
-// Blocks of a multiprocessor, as many as the registers allow.
-constexpr int backward_blocks(int columns) { return columns > 24 ? 2 : 3; }
+// Backward: the rows of a tile, and blocks of a multiprocessor.
+constexpr int tile_rows = 8, tile_threads = tile_rows * warp_size, tile_blocks = 4;
 
 template <class T, class B, class W, int Width, int Columns>
-__global__ __launch_bounds__(threads,
-                             backward_blocks(Columns)) void add_norm_backward_kernel(const AddNormBackward<T, B, W> a) {
-  constexpr int held = Columns / Width, slots = held > 0 ? held : 1;
-  const int C = static_cast<int>(a.C), vectors = C / Width;
-  const bool adds = a.of_sum != nullptr;
-  // A float32 stream beside 16-bit branches takes too many registers if its gradient is read with the rest.
-  constexpr bool late = held > 0 && !std::is_same_v<T, B>;
-  float weight_sums[slots][Width] = {}, bias_sums[slots][Width] = {};
-  Vector<W, Width> weight[slots];  // the same for every row
-  const auto read_weight = [&](int i, int k) { weight[k] = load<Width>(a.weight + i * Width); };
-  if constexpr (held > 0) for_lanes_part<held>(vectors, read_weight, [](int, int) {});
+__global__ __launch_bounds__(tile_threads, Columns > 0
+                                               ? tile_blocks
+                                               : 3) void add_norm_backward_kernel(const AddNormBackward<T, B, W> a) {
+  constexpr bool tiled = Columns > 0;
+  constexpr int slots = tiled ? Columns / tile_threads : 1;  // columns of a thread
+  const int C = static_cast<int>(a.C), thread = static_cast<int>(threadIdx.x);
+  const bool adds = a.of_sum != nullptr, sums_branch = a.sums_branch;
+  const int tile_bytes = tile_rows * C * static_cast<int>(sizeof(T));
+  // The tile: what comes down the stream, later ds as y's type rounds it; s; upstream(n).
+  const DynamicShared<T> passing_tile(0), sum_tile(tile_bytes);
+  const DynamicShared<B> upstream_tile(2 * tile_bytes);
+  float weight_sums[slots] = {}, bias_sums[slots] = {}, branch_sums[slots] = {};
 
-  for (int64_t row = int64_t{blockIdx.x} * warps + warp(); row < a.N; row += int64_t{gridDim.x} * warps) {
-    const T* s = a.sum + row * C;
-    const T* of_sum = a.of_sum + row * C;
-    const B* of_normalized = a.of_normalized + row * C;
-    const float mean = a.mean[row], rstd = a.rstd[row];
-    Vector<T, Width> sum[slots], passing[slots];
-    Vector<B, Width> upstream[slots];
-    const auto h = [&](T value) { return (to_float(value) - mean) * rstd; };
-    const auto read = [&](int i, int k) {
-      sum[k] = load<Width>(s + i * Width);
-      upstream[k] = load<Width>(of_normalized + i * Width);
-      if (adds && !late) passing[k] = load<Width>(of_sum + i * Width);
-      if constexpr (held == 0) read_weight(i, k);
-    };
-    const auto read_again = [&](int i, int k) {
-      if constexpr (held == 0) read(i, k);
-    };
+  for (int64_t first = int64_t{blockIdx.x} * tile_rows; first < a.N; first += int64_t{gridDim.x} * tile_rows) {
+    if (const int64_t row = first + warp(); row < a.N) {
+      const T* s = a.sum + row * C;
+      const T* of_sum = a.of_sum + row * C;
+      const B* of_normalized = a.of_normalized + row * C;
+      const int begin = warp() * C;  // of the row in the tile
+      const auto for_lanes_part = [&](auto use) {
+        for (int c = lane() * Width; c < C; c += warp_size * Width) use(c);
+      };
+      const float mean = a.mean[row], rstd = a.rstd[row];
+      if constexpr (tiled) {
+        for_lanes_part([&](int c) {
+          begin_copy<Width>(sum_tile, begin + c, s + c);
+          begin_copy<Width>(upstream_tile, begin + c, of_normalized + c);
+          if (adds) begin_copy<Width>(passing_tile, begin + c, of_sum + c);
+        });
+        wait_for_copies();
+      }
+      Vector<T, Width> sum, passing;
+      Vector<B, Width> upstream;
+      Vector<W, Width> weight;
+      const auto read = [&](int c) {
+        if constexpr (tiled) {
+          sum = load<Width>(sum_tile, begin + c);
+          upstream = load<Width>(upstream_tile, begin + c);
+        } else {
+          sum = load<Width>(s + c);
+          upstream = load<Width>(of_normalized + c);
+        }
+        weight = load<Width>(a.weight + c);
+      };
+      const auto g = [&](int e) { return to_float(upstream.values[e]) * to_float(weight.values[e]); };
+      const auto h = [&](int e) { return (to_float(sum.values[e]) - mean) * rstd; };
 
-    float g_total = 0, gh_total = 0;
-    for_lanes_part<held>(vectors, read, [&](int, int k) {
+      float g_total = 0, gh_total = 0;
+      for_lanes_part([&](int c) {
+        read(c);
 #pragma unroll
-      for (int e = 0; e < Width; ++e) {
-        const float du = to_float(upstream[k].values[e]), g = du * to_float(weight[k].values[e]);
-        g_total += g;
-        gh_total += g * h(sum[k].values[e]);
-        if constexpr (held > 0) {
-          bias_sums[k][e] += du;
-          weight_sums[k][e] += du * h(sum[k].values[e]);
+        for (int e = 0; e < Width; ++e) {
+          g_total += g(e);
+          gh_total += g(e) * h(e);
+        }
+      });
+      const float g_mean = warp_sum(g_total) / static_cast<float>(C);
+      const float gh_mean = warp_sum(gh_total) / static_cast<float>(C);
+
+      for_lanes_part([&](int c) {
+        read(c);
+        if constexpr (tiled) {
+          if (adds) passing = load<Width>(passing_tile, begin + c);
+        } else {
+          if (adds) passing = load<Width>(of_sum + c);
+        }
+        Vector<T, Width> out;
+        Vector<B, Width> of_branch;
+#pragma unroll
+        for (int e = 0; e < Width; ++e) {
+          const float own = rstd * (g(e) - g_mean - h(e) * gh_mean);
+          const float total = adds ? to_float(passing.values[e]) + own : own;
+          out.values[e] = from_float<T>(total);
+          of_branch.values[e] = from_float<B>(total);
+        }
+        store(a.gradient + row * C + c, out);
+        if constexpr (!std::is_same_v<T, B>) {
+          if (a.branch_gradient != nullptr) store(a.branch_gradient + row * C + c, of_branch);
+        }
+        if constexpr (tiled) {
+#pragma unroll
+          for (int e = 0; e < Width; ++e) out.values[e] = from_float<T>(to_float(of_branch.values[e]));
+          if (sums_branch) store(passing_tile, begin + c, out);
+        }
+      });
+    }
+    if constexpr (tiled) {
+      __syncthreads();
+      // A thread without a column sums another's, which nobody reads.
+      const int rows = a.N - first < tile_rows ? static_cast<int>(a.N - first) : tile_rows;
+#pragma unroll 2
+      for (int r = 0; r < rows; ++r) {
+        const float mean = a.mean[first + r], rstd = a.rstd[first + r];
+#pragma unroll
+        for (int k = 0; k < slots; ++k) {
+          const int c = thread + k * tile_threads, i = r * C + (c < C ? c : 0);
+          const float du = to_float(upstream_tile[i]);
+          weight_sums[k] += du * (to_float(sum_tile[i]) - mean) * rstd;
+          bias_sums[k] += du;
+          if (sums_branch) branch_sums[k] += to_float(passing_tile[i]);
         }
       }
-    });
-    const float g_mean = warp_sum(g_total) / static_cast<float>(C);
-    const float gh_mean = warp_sum(gh_total) / static_cast<float>(C);
-
-    T* gradient = a.gradient + row * C;
-    B* branch_gradient = a.branch_gradient + row * C;
-    for_lanes_part<held>(vectors, read_again, [&](int i, int k) {
-      Vector<T, Width> out;
-      Vector<B, Width> of_branch;
-      if (adds && late) passing[k] = load<Width>(of_sum + i * Width);
-#pragma unroll
-      for (int e = 0; e < Width; ++e) {
-        const float g = to_float(upstream[k].values[e]) * to_float(weight[k].values[e]);
-        const float own = rstd * (g - g_mean - h(sum[k].values[e]) * gh_mean);
-        const float total = adds ? to_float(passing[k].values[e]) + own : own;
-        out.values[e] = from_float<T>(total);
-        if constexpr (!std::is_same_v<T, B>) of_branch.values[e] = from_float<B>(total);
-      }
-      store(gradient + i * Width, out);
-      if constexpr (!std::is_same_v<T, B>) {
-        if (a.branch_gradient != nullptr) store(branch_gradient + i * Width, of_branch);
-      }
-    });
+      __syncthreads();
+    }
   }
 
-  if constexpr (held > 0) {
-    constexpr int tile = warp_size * Width;  // the columns of the lanes' k-th vectors
-    __shared__ Shared<float, warps * tile> of_warps;
-    const int64_t strips = gridDim.x;
+  if constexpr (tiled) {
+    const int64_t output = int64_t{gridDim.x} * C;
 #pragma unroll
-    for (int output = 0; output < 2; ++output) {
-#pragma unroll
-      for (int k = 0; k < held; ++k) {
-#pragma unroll
-        for (int e = 0; e < Width; ++e)
-          of_warps[warp() * tile + lane() * Width + e] = output == 0 ? weight_sums[k][e] : bias_sums[k][e];
-        __syncthreads();
-        for (int c = static_cast<int>(threadIdx.x); c < tile; c += threads) {
-          float sum = 0;
-#pragma unroll
-          for (int w = 0; w < warps; ++w) sum += of_warps[w * tile + c];
-          if (k * tile + c < C) a.partials[(output * strips + blockIdx.x) * C + k * tile + c] = sum;
-        }
-        __syncthreads();
-      }
+    for (int k = 0; k < slots; ++k) {
+      const int c = thread + k * tile_threads;
+      if (c >= C) break;
+      float* const sums = a.partials + int64_t{blockIdx.x} * C + c;
+      sums[0] = weight_sums[k];
+      sums[output] = bias_sums[k];
+      if (sums_branch) sums[2 * output] = branch_sums[k];
     }
   }
 }
 
-// dw and db where the kernel above has no registers for them: a thread has a column of a strip.
+// dw and db where the kernel above has no tiles: a thread has a column of a strip.
 template <class T, class B, class W>
 __global__ __launch_bounds__(threads) void add_norm_weight_gradient_kernel(const AddNormBackward<T, B, W> a) {
   const int64_t column = int64_t{blockIdx.x} * threads + threadIdx.x, strips = gridDim.y;
@@ -242,9 +277,9 @@ __global__ __launch_bounds__(threads) void add_norm_weight_gradient_kernel(const
   a.partials[(strips + blockIdx.y) * a.C + column] = bias_sum;
 }
 
-// As many as the device runs at once, but no warp without a row.
-int64_t strips_for(int64_t N, int columns) {
-  return std::min<int64_t>(backward_blocks(columns) * multiprocessors(), ceil_div(N, warps));
+// Blocks of the backward pass: as many as the device runs at once, but none without a tile.
+int64_t strips_for(int64_t N, int64_t of_multiprocessor = tile_blocks) {
+  return std::min(of_multiprocessor * multiprocessors(), ceil_div(N, tile_rows));
 }
 
 // The `Columns` a lane needs where it may have them, else 0.
@@ -255,6 +290,17 @@ int columns_for(int64_t C, int width, std::initializer_list<int> compiled) {
     if (needed <= columns) return columns;
   }
   return 0;
+}
+
+template <class T, class B>
+int64_t tile_bytes(int64_t C) {
+  return tile_rows * C * static_cast<int64_t>(2 * sizeof(T) + sizeof(B));
+}
+
+// Blocks of a multiprocessor whose tiles have room there; 0: rows are too long for tiles.
+template <class T, class B>
+int64_t tiles_at_once(int64_t C) {
+  return C <= 1024 ? std::min<int64_t>(tile_blocks, blocks_that_share(tile_bytes<T, B>(C))) : 0;
 }
 
 template <int N>
@@ -284,47 +330,44 @@ void add_norm_forward(const AddNormForward<T, B, W>& a, cudaStream_t stream) {
   }
 }
 
-template <class B>
+template <class T, class B>
 int64_t add_norm_backward_strips(int64_t N, int64_t C) {
-  return strips_for(N, columns_for(C, full_width<B>, {24, 32}));
+  const int64_t at_once = tiles_at_once<T, B>(C);
+  return strips_for(N, at_once > 0 ? at_once : tile_blocks);
 }
 
 template <class T, class B, class W>
-void add_norm_backward(const AddNormBackward<T, B, W>& a, cudaStream_t stream) {
-  if (a.N == 0) return;
+bool add_norm_backward(const AddNormBackward<T, B, W>& a, cudaStream_t stream) {
   constexpr int width = full_width<B>;  // of the narrower type
   const bool whole =
       a.C % width == 0 && aligned(a.of_sum, a.of_normalized, a.sum, a.gradient, a.branch_gradient, a.weight);
-  const int columns = whole ? columns_for(a.C, width, {24, 32}) : 0;
-  const int64_t strips = add_norm_backward_strips<B>(a.N, a.C);
-  const auto run = [&](auto w, auto c) {
-    const int64_t blocks = columns > 0 ? strips : ceil_div(a.N, warps);  // without column sums a warp has one row
-    launch("add_norm_backward", add_norm_backward_kernel<T, B, W, decltype(w)::value, decltype(c)::value>,
-           grid_of(blocks), threads, stream, a);
+  const bool tiled = whole && tiles_at_once<T, B>(a.C) > 0;
+  const int64_t strips = add_norm_backward_strips<T, B>(a.N, a.C);
+  const auto run = [&](auto kernel, int64_t of_blocks, int64_t shared_bytes) {
+    launch("add_norm_backward", kernel, grid_of(of_blocks), {tile_threads, shared_bytes}, stream, a);
   };
-  if (columns == 0) {  // first: `gradient` may be `of_normalized`
+  if (a.N == 0) return tiled;
+  if (tiled) {
+    run(a.C <= 768 ? add_norm_backward_kernel<T, B, W, width, 768> : add_norm_backward_kernel<T, B, W, width, 1024>,
+        strips, tile_bytes<T, B>(a.C));
+  } else {  // the weight's gradient first: `gradient` may be `of_normalized`
     launch("add_norm_weight_gradient", add_norm_weight_gradient_kernel<T, B, W>,
            grid_of(ceil_div(a.C, threads), strips), threads, stream, a);
+    run(whole ? add_norm_backward_kernel<T, B, W, width, 0> : add_norm_backward_kernel<T, B, W, 1, 0>,
+        ceil_div(a.N, tile_rows), 0);
   }
-  if (columns == 24) {
-    run(Int<width>(), Int<24>());
-  } else if (columns == 32) {
-    run(Int<width>(), Int<32>());
-  } else if (whole) {
-    run(Int<width>(), Int<0>());
-  } else {
-    run(Int<1>(), Int<0>());
-  }
+  return tiled;
 }
 
-template int64_t add_norm_backward_strips<float>(int64_t, int64_t);
-template int64_t add_norm_backward_strips<bf16>(int64_t, int64_t);
+template int64_t add_norm_backward_strips<float, float>(int64_t, int64_t);
+template int64_t add_norm_backward_strips<float, bf16>(int64_t, int64_t);
+template int64_t add_norm_backward_strips<bf16, bf16>(int64_t, int64_t);
 
 template void add_norm_forward<float, float, float>(const AddNormForward<float, float, float>&, cudaStream_t);
 template void add_norm_forward<float, bf16, float>(const AddNormForward<float, bf16, float>&, cudaStream_t);
 template void add_norm_forward<bf16, bf16, float>(const AddNormForward<bf16, bf16, float>&, cudaStream_t);
-template void add_norm_backward<float, float, float>(const AddNormBackward<float, float, float>&, cudaStream_t);
-template void add_norm_backward<float, bf16, float>(const AddNormBackward<float, bf16, float>&, cudaStream_t);
-template void add_norm_backward<bf16, bf16, float>(const AddNormBackward<bf16, bf16, float>&, cudaStream_t);
+template bool add_norm_backward<float, float, float>(const AddNormBackward<float, float, float>&, cudaStream_t);
+template bool add_norm_backward<float, bf16, float>(const AddNormBackward<float, bf16, float>&, cudaStream_t);
+template bool add_norm_backward<bf16, bf16, float>(const AddNormBackward<bf16, bf16, float>&, cudaStream_t);
 
 }  // namespace kernels

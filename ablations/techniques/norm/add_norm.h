@@ -39,12 +39,16 @@ struct AddNormBackward {
   const float* rstd;       // (N)
   T* gradient;             // (N, C), x's and y's; may be `of_sum`, or `of_normalized` where B is T
   B* branch_gradient;      // (N, C), the same in y's type; null where B is T or there was no y
-  float* partials;         // (2, strips, C) of weight and bias, for finish_columns() (products/column_sum.h)
+  // (2, strips, C) of weight and bias, for finish_columns() (products/column_sum.h). With sums_branch (3, strips, C):
+  // the third are of y's gradient as it is rounded, which is what the bias of the layer that made y gets.
+  float* partials;
+  bool sums_branch;
   int64_t N, C;
 };
-template <class B>
+template <class T, class B>
 int64_t add_norm_backward_strips(int64_t N, int64_t C);
+// Whether it made all sums: those of y's gradient it makes of rows of vectors, 1,024 numbers at most.
 template <class T, class B, class W>
-void add_norm_backward(const AddNormBackward<T, B, W>& arguments, cudaStream_t stream);
+bool add_norm_backward(const AddNormBackward<T, B, W>& arguments, cudaStream_t stream);
 
 }  // namespace kernels

@@ -33,7 +33,7 @@ struct Shape {
 std::ostream& operator<<(std::ostream& out, const Shape& shape) { return out << shape.N << " x " << shape.C; }
 
 // One of each kind: a row shorter than a vector, rows that are no multiple of one, all lanes used or some, more
-// registers, rows too long for registers. More rows than the device has warps in a turn of the backward pass (48).
+// registers, rows too long for registers or tiles. More rows than the backward pass has in a turn of its blocks (96).
 constexpr Shape shapes[] = {{1, 1},   {3, 5},    {2, 8},    {9, 100},  {5, 264},  {101, 768}, {4, 776},
                             {1, 777}, {7, 1024}, {3, 1032}, {2, 1600}, {2, 2048}, {3, 2056}};
 
@@ -152,7 +152,7 @@ TYPED_TEST(AddNorm, ForwardKeepsANumberThatIsNoneInItsRow) {
 }
 
 struct Backward {
-  std::vector<double> gradient, weight_gradient, bias_gradient, branch_gradient;
+  std::vector<double> gradient, weight_gradient, bias_gradient, branch_gradient, added_bias_gradient;
 };
 
 template <class P>
@@ -184,34 +184,38 @@ Backward backward(const Inputs<P>& in, const Upstream<P>& upstream, bool accumul
       mean[n] = static_cast<float>(saved.mean[n]);
       rstd[n] = static_cast<float>(saved.rstd[n]);
     }
-    Buffer<float> weight_gradient = random<float>(C, 8), bias_gradient = random<float>(C, 9);
+    Buffer<float> weight_gradient = random<float>(C, 8), bias_gradient = random<float>(C, 9),
+                  added_bias_gradient = random<float>(C, 10);
     const auto rows = static_cast<int64_t>(N), columns = static_cast<int64_t>(C);
-    const int64_t strips = add_norm_backward_strips<B>(rows, columns);
-    Buffer<float> partials(static_cast<size_t>(2 * strips * columns));
+    const int64_t strips = add_norm_backward_strips<T, B>(rows, columns);
+    Buffer<float> partials(static_cast<size_t>(3 * strips * columns));
     Buffer<T>* gradient = place == Place::of_sum ? &*up.of_sum : &own;
     if constexpr (!mixed) gradient = place == Place::of_normalized ? &up.of_normalized : gradient;
-    add_norm_backward<T, B, typename P::W>({.of_sum = up.of_sum ? up.of_sum->data() : nullptr,
-                                            .of_normalized = up.of_normalized.data(),
-                                            .sum = in.x.data(),
-                                            .weight = in.weight.data(),
-                                            .mean = mean.data(),
-                                            .rstd = rstd.data(),
-                                            .gradient = gradient->data(),
-                                            .branch_gradient = mixed ? of_branch.data() : nullptr,
-                                            .partials = partials.data(),
-                                            .N = rows,
-                                            .C = columns},
-                                           nullptr);
+    const bool all = add_norm_backward<T, B, typename P::W>({.of_sum = up.of_sum ? up.of_sum->data() : nullptr,
+                                                             .of_normalized = up.of_normalized.data(),
+                                                             .sum = in.x.data(),
+                                                             .weight = in.weight.data(),
+                                                             .mean = mean.data(),
+                                                             .rstd = rstd.data(),
+                                                             .gradient = gradient->data(),
+                                                             .branch_gradient = mixed ? of_branch.data() : nullptr,
+                                                             .partials = partials.data(),
+                                                             .sums_branch = true,
+                                                             .N = rows,
+                                                             .C = columns},
+                                                            nullptr);
     std::vector<FinishColumns> finish;
-    for (float* const sums : {weight_gradient.data(), bias_gradient.data()}) {
+    for (float* const sums : {weight_gradient.data(), bias_gradient.data(), added_bias_gradient.data()}) {
+      if (finish.size() == 2 && !all) break;
       const float* const from = partials.data() + std::ssize(finish) * strips * columns;
       finish.push_back({from, sums, static_cast<int>(strips), static_cast<int>(columns), accumulate});
     }
     finish_columns(finish, nullptr);
     return Results{gradient->doubles(), weight_gradient.doubles(), bias_gradient.doubles(),
-                   mixed ? of_branch.doubles() : gradient->doubles()};
+                   mixed ? of_branch.doubles() : gradient->doubles(),
+                   all ? added_bias_gradient.doubles() : std::vector<double>()};
   });
-  return {results[0], results[1], results[2], results[3]};
+  return {results[0], results[1], results[2], results[3], results[4]};
 }
 
 template <class P>
@@ -243,6 +247,15 @@ Backward expected_backward(const Inputs<P>& in, const Upstream<P>& upstream, boo
   return result;
 }
 
+// Of the branch's gradient as it was rounded, where the kernel makes it.
+void expect_added_bias_gradient(const Backward& found, bool accumulate) {
+  const size_t C = found.added_bias_gradient.size();
+  if (C == 0) return;
+  std::vector<double> sums = accumulate ? random<float>(C, 10).doubles() : std::vector<double>(C);
+  for (size_t i = 0; i < found.branch_gradient.size(); ++i) sums[i % C] += found.branch_gradient[i];
+  EXPECT_LT(relative_error(found.added_bias_gradient, sums), 1e-5);
+}
+
 template <class P>
 void expect_near(const Backward& found, const Backward& expected) {
   EXPECT_LT(relative_error(found.gradient, expected.gradient), 2 * rounding<typename P::T>);
@@ -258,7 +271,9 @@ TYPED_TEST(AddNorm, BackwardIsThatOfFloat64) {
       SCOPED_TRACE(testing::Message() << shape << (passes ? "" : ", nothing comes down the stream"));
       const Inputs<TypeParam> in(shape, false);
       const Upstream<TypeParam> upstream(shape, passes);
-      expect_near<TypeParam>(backward(in, upstream, !passes), expected_backward(in, upstream, !passes));
+      const Backward found = backward(in, upstream, !passes);
+      expect_near<TypeParam>(found, expected_backward(in, upstream, !passes));
+      expect_added_bias_gradient(found, !passes);
     }
   }
 }
@@ -266,7 +281,9 @@ TYPED_TEST(AddNorm, BackwardIsThatOfFloat64) {
 TYPED_TEST(AddNorm, BackwardOfRowsThatBeginAnywhere) {
   const Inputs<TypeParam> in({70, 264}, false, /*shifted=*/1);
   const Upstream<TypeParam> upstream(in.shape, true, /*shift=*/1);
-  expect_near<TypeParam>(backward(in, upstream, false), expected_backward(in, upstream, false));
+  const Backward found = backward(in, upstream, false);
+  expect_near<TypeParam>(found, expected_backward(in, upstream, false));
+  expect_added_bias_gradient(found, false);
 }
 
 TYPED_TEST(AddNorm, BackwardMayOverwriteWhatItReads) {
@@ -281,6 +298,7 @@ TYPED_TEST(AddNorm, BackwardMayOverwriteWhatItReads) {
       EXPECT_EQ(found.gradient, own.gradient);
       EXPECT_EQ(found.weight_gradient, own.weight_gradient);
       EXPECT_EQ(found.bias_gradient, own.bias_gradient);
+      EXPECT_EQ(found.added_bias_gradient, own.added_bias_gradient);
     }
   }
 }
@@ -300,7 +318,9 @@ TYPED_TEST(AddNorm, BackwardKeepsANumberThatIsNoneInItsRowAndColumn) {
 
 TYPED_TEST(AddNorm, BackwardOfNoRowsIsZero) {
   const Inputs<TypeParam> in({0, 8}, false);
-  EXPECT_EQ(backward(in, Upstream<TypeParam>(in.shape, false), false).weight_gradient, std::vector<double>(8));
+  const Backward found = backward(in, Upstream<TypeParam>(in.shape, false), false);
+  EXPECT_EQ(found.weight_gradient, std::vector<double>(8));
+  EXPECT_EQ(found.added_bias_gradient, std::vector<double>(8));
 }
 
 }  // namespace kernels_add_norm_test

@@ -53,22 +53,27 @@ void forward(const AddNormKernels::Forward& a) {
 
 void backward(const AddNormKernels::Backward& a) {
   const int64_t N = a.sum.size(0), C = a.sum.size(1);
+  const bool of_branch = a.d_added_bias.buffer.defined();
   with_types(a.sum.scalar_type(), a.d_normalized.scalar_type(), [&]<class T, class B>() {
-    const Tensor strips = at::empty({2, kernels::add_norm_backward_strips<B>(N, C), C}, a.mean.options());
-    kernels::add_norm_backward<T, B, float>({.of_sum = pointer<const T>(a.d_sum),
-                                             .of_normalized = pointer<const B>(a.d_normalized),
-                                             .sum = pointer<const T>(a.sum),
-                                             .weight = pointer<const float>(a.weight),
-                                             .mean = pointer<const float>(a.mean),
-                                             .rstd = pointer<const float>(a.rstd),
-                                             .gradient = pointer<T>(a.dx),
-                                             .branch_gradient = pointer<B>(a.dy),
-                                             .partials = pointer<float>(strips),
-                                             .N = N,
-                                             .C = C},
-                                            stream_for(a.sum));
+    const int64_t outputs = of_branch ? 3 : 2;
+    const Tensor strips = at::empty({outputs, kernels::add_norm_backward_strips<T, B>(N, C), C}, a.mean.options());
+    const bool all = kernels::add_norm_backward<T, B, float>({.of_sum = pointer<const T>(a.d_sum),
+                                                              .of_normalized = pointer<const B>(a.d_normalized),
+                                                              .sum = pointer<const T>(a.sum),
+                                                              .weight = pointer<const float>(a.weight),
+                                                              .mean = pointer<const float>(a.mean),
+                                                              .rstd = pointer<const float>(a.rstd),
+                                                              .gradient = pointer<T>(a.dx),
+                                                              .branch_gradient = pointer<B>(a.dy),
+                                                              .partials = pointer<float>(strips),
+                                                              .sums_branch = of_branch,
+                                                              .N = N,
+                                                              .C = C},
+                                                             stream_for(a.sum));
     add_up(a.gradients, strips[0], a.d_weight);
     add_up(a.gradients, strips[1], a.d_bias);
+    if (!of_branch) return;
+    add_up(a.gradients, all ? strips[2] : strips_of(a.dy.defined() ? a.dy : a.dx), a.d_added_bias);
   });
 }
 

@@ -87,7 +87,8 @@ bits, and one more step converts. Bytes for each number, forward, with a float32
     together                      24        12
 
 Here a row stays in the cache, on a GPU in registers, from the addition to the normalized result. Backward works alike:
-the gradient that comes along the stream is added where LayerNorm's is made.)",
+the gradient that comes along the stream is added where LayerNorm's is made. On a GPU with static gradients, the rows of
+the result are summed there, too: the sum is the gradient of the bias of the layer that made y.)",
       .faster =
           R"(These steps compute little. Their time is the time of their memory traffic, and half of it is gone.)",
       .costs = R"(Code of our own instead of PyTorch's. The sums of a row are added up in another order, so losses

@@ -29,18 +29,6 @@ void add_up_all(const std::vector<Gradients::Parts>& all) {
   kernels::finish_columns(calls, stream_for(all.front().sums));
 }
 
-// x (N, C) -> the sums of its columns over strips of rows (strips, C)
-Tensor strips_of(const Tensor& x) {
-  const int64_t N = x.size(0), C = x.size(1);
-  Tensor strips;
-  with_type(x.scalar_type(), [&]<class T>() {
-    strips = at::empty({kernels::column_strips<T>(N, C), C}, x.options().dtype(at::kFloat));
-    kernels::column_sum<T>({.values = pointer<const T>(x), .partials = pointer<float>(strips), .N = N, .C = C},
-                           stream_for(x));
-  });
-  return strips;
-}
-
 void weight_gradient_into(const Gradients::Place& place, const Tensor& dy, const Tensor& x) {
   blas::weight_gradient(place.buffer, dy, x, place.accumulate);
 }
@@ -61,6 +49,17 @@ void multiply(const Tensor& d, const Tensor& a, const Tensor& b, const Tensor& b
 }
 
 }  // namespace
+
+Tensor strips_of(const Tensor& x) {
+  const int64_t N = x.size(0), C = x.size(1);
+  Tensor strips;
+  with_type(x.scalar_type(), [&]<class T>() {
+    strips = at::empty({kernels::column_strips<T>(N, C), C}, x.options().dtype(at::kFloat));
+    kernels::column_sum<T>({.values = pointer<const T>(x), .partials = pointer<float>(strips), .N = N, .C = C},
+                           stream_for(x));
+  });
+  return strips;
+}
 
 void add_up(Gradients* gradients, const Tensor& strips, const Gradients::Place& place) {
   gradients == nullptr ? add_up_all({{strips, place}}) : gradients->leave({strips, place});

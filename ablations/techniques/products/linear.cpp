@@ -38,9 +38,8 @@ struct Linear {
     const Tensor &x = saved[0], &weight = saved[1], &bias = saved[2], dy = upstream[0].contiguous();
     const auto* products = from_handle<const LinearProducts>(context->saved_data["products"]);
     auto* gradients = from_handle<Gradients>(context->saved_data["gradients"]);
-    const bool bias_learns = bias.defined() && (gradients == nullptr ? bias.requires_grad() : gradients->has(bias));
     return {products->product(dy, weight, {}), products->weight_gradient(gradients, weight, dy, x),
-            bias_learns ? products->bias_gradient(gradients, bias, dy) : Tensor(), Tensor(), Tensor()};
+            gradient_of_bias(*products, gradients, bias, dy), Tensor(), Tensor()};
   }
 };
 
@@ -93,6 +92,11 @@ std::string product_library() {
 
 void keep_choices(const std::vector<ProductChoice>& choices) {
   if constexpr (has_cuda_kernels) keep_cuda_choices(choices);
+}
+
+Tensor gradient_of_bias(const LinearProducts& products, Gradients* gradients, const Tensor& bias, const Tensor& dy) {
+  const bool learns = bias.defined() && (gradients == nullptr ? bias.requires_grad() : gradients->has(bias));
+  return learns ? products.bias_gradient(gradients, bias, dy) : Tensor();
 }
 
 const LinearProducts& products_of(const Recipe& recipe) {

@@ -26,6 +26,10 @@ struct LinearProducts {
 
 extern const LinearProducts aten_products, packed_products, cuda_products, emulated_fp8_products;
 
+// `products.bias_gradient` for a backward pass to return. Undefined for a bias that is detached or undefined.
+at::Tensor gradient_of_bias(const LinearProducts& products, Gradients* gradients, const at::Tensor& bias,
+                            const at::Tensor& dy);
+
 // The recipe's products.
 const LinearProducts& products_of(const Recipe& recipe);
 

@@ -11,6 +11,9 @@ namespace model {
 // null, else by add_up_left().
 void add_up(Gradients* gradients, const at::Tensor& strips, const Gradients::Place& place);
 
+// x (N, C), by rows -> the sums of its columns over strips of rows (strips, C)
+at::Tensor strips_of(const at::Tensor& x);
+
 // What was left in a backward pass, in one launch.
 void add_up_left(Gradients& gradients);
 

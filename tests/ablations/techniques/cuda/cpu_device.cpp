@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace cpu_device {
 namespace {
@@ -14,6 +15,11 @@ constexpr int warp_size = 32, most_threads = 1024;
 constexpr size_t stack_bytes = size_t{64} << 10;
 
 enum class State { ready, at_barrier, at_shuffle, finished };
+
+struct Copy {
+  Element<int4> to;
+  const void* from;
+};
 
 // Five words of the processor's state, as the compiler's setjmp wants them.
 using Place = std::array<void*, 5>;
@@ -27,6 +33,7 @@ struct Fiber {
   std::source_location site;  // where it waits
   uint32_t bits = 0;          // what it hands over in a shuffle
   int lane_mask = 0;
+  std::vector<Copy> copies;  // begun
 };
 
 struct Device {
@@ -37,8 +44,11 @@ struct Device {
   const char* kernel = "";
   std::string fault;
   uint64_t now = 1, block_began = 1;
+  int shared_bytes = 0;  // dynamic
 };
 
+alignas(16) std::array<unsigned char, most_shared_bytes> shared;
+std::array<Watch, most_shared_bytes / 2> shared_watches;
 Order order = Order::ascending;
 Device device;
 
@@ -65,6 +75,7 @@ void wait(State state) {
 void fiber_main() {
   while (true) {
     (*device.body)();
+    if (!current().copies.empty()) fault("ends before its copies to shared memory");
     wait(State::finished);
   }
 }
@@ -203,15 +214,18 @@ void run_block(int threads) {
 OrderScope::OrderScope(Order wanted) : before_(order) { order = wanted; }
 OrderScope::~OrderScope() { order = before_; }
 
-void run(const char* kernel, dim3 grid, int threads, const std::function<void()>& body) {
+void run(const char* kernel, dim3 grid, int threads, int shared_bytes, const std::function<void()>& body) {
   device.kernel = kernel;
   if (threads <= 0 || threads > most_threads || threads % warp_size != 0)
     throw Fault(std::string(kernel) + ": a block of " + std::to_string(threads) + " threads");
   if (grid.x == 0 || grid.y == 0 || grid.z != 1 || grid.x > 2147483647U || grid.y > 65535U)
     throw Fault(std::string(kernel) + ": a grid of " + std::to_string(grid.x) + " x " + std::to_string(grid.y) + " x " +
                 std::to_string(grid.z) + " blocks");
+  if (shared_bytes < 0 || shared_bytes > most_shared_bytes)
+    throw Fault(std::string(kernel) + ": a block of " + std::to_string(shared_bytes) + " bytes of shared memory");
   make_fibers(threads);
   device.body = &body;
+  device.shared_bytes = shared_bytes;
   blockDim = dim3(static_cast<unsigned>(threads));
   gridDim = grid;
   for (unsigned y = 0; y < grid.y; ++y) {
@@ -226,6 +240,29 @@ void run(const char* kernel, dim3 grid, int threads, const std::function<void()>
 void fault(const std::string& what) {
   device.fault = "thread " + std::to_string(device.thread) + ": " + what;
   jump(device.scheduler);
+}
+
+DynamicBytes dynamic_bytes(int begin, size_t count) {
+  if (begin < 0 || begin + static_cast<int>(count) > device.shared_bytes)
+    fault("byte " + std::to_string(begin) + " of " + std::to_string(device.shared_bytes) +
+          " bytes of dynamic shared memory");
+  unsigned char* const bytes = shared.data() + begin;
+  if (count == sizeof(int4)) expect_aligned(bytes);
+  return {bytes, shared_watches.data() + begin / 2};
+}
+
+void begin_copy(Element<int4> to, const void* from) {
+  to = int4{-1, -1, -1, -1};
+  current().copies.push_back({to, from});
+}
+
+void wait_for_copies() {
+  for (Copy& copy : current().copies) {
+    int4 bits;
+    std::memcpy(&bits, copy.from, sizeof bits);
+    copy.to = bits;
+  }
+  current().copies.clear();
 }
 
 void barrier(std::source_location site) {

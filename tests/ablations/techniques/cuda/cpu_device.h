@@ -8,6 +8,7 @@
 // - a barrier or a shuffle that not all threads reach, or that they reach at different lines;
 // - shared memory that one thread writes and another reads or writes with no barrier between, that is read before
 //   anything was written, or that ends before the index;
+// - a copy to shared memory that nobody waits for: until then the memory holds NaN;
 // - a 16-byte access to an address that is no multiple of 16.
 // Not seen: races in global memory that neither order shows, what the memory model allows beyond that, blocks that run
 // at the same time, and speed. There is one such device, for one thread of the CPU.
@@ -56,8 +57,11 @@ class OrderScope {
 // Few, so that a block has more than one turn of work in a small test.
 constexpr int multiprocessors = 3;
 
-// One launch; `threads` is a multiple of 32.
-void run(const char* kernel, dim3 grid, int threads, const std::function<void()>& body);
+// Of a block, static and dynamic; as an H100 has.
+constexpr int most_shared_bytes = 227 << 10;
+
+// One launch; `threads` is a multiple of 32. `shared_bytes`: the dynamic ones.
+void run(const char* kernel, dim3 grid, int threads, int shared_bytes, const std::function<void()>& body);
 
 // Ends the launch with a Fault. For what runs inside a kernel.
 [[noreturn]] void fault(const std::string& what);
@@ -81,7 +85,7 @@ inline void store_16_bytes(int4* to, int4 bits) {
 }
 inline float approximate_exp2(float x) { return std::exp2(x); }
 
-// Who touched an element of shared memory since the last barrier.
+// Who touched two bytes of shared memory since the last barrier.
 class Watch {
  public:
   void on_read(int element);
@@ -93,36 +97,74 @@ class Watch {
   bool several_readers_ = false;
 };
 
+// A value in shared memory: element i of an array.
+template <class T>
+class Element {
+ public:
+  Element(void* bytes, Watch* watches, int i) : bytes_(bytes), watches_(watches), i_(i) {}
+  operator T() const {  // NOLINT(google-explicit-constructor): as device code reads a T&
+    for (size_t w = 0; w < sizeof(T) / 2; ++w) watches_[w].on_read(i_);
+    T value;
+    std::memcpy(&value, bytes_, sizeof value);
+    return value;
+  }
+  Element& operator=(T value) {
+    for (size_t w = 0; w < sizeof(T) / 2; ++w) watches_[w].on_write(i_);
+    std::memcpy(bytes_, &value, sizeof value);
+    return *this;
+  }
+
+ private:
+  void* const bytes_;  // const: one element is not assigned to another
+  Watch* const watches_;
+  const int i_;
+};
+
 template <class T, int N>
 class Shared {
  public:
-  class Element {
-   public:
-    Element(Shared& array, int i) : array_(array), i_(i) {}
-    operator T() const {  // NOLINT(google-explicit-constructor): as device code reads a T&
-      array_.watches_[static_cast<size_t>(i_)].on_read(i_);
-      return array_.values_[static_cast<size_t>(i_)];
-    }
-    Element& operator=(T value) {
-      array_.watches_[static_cast<size_t>(i_)].on_write(i_);
-      array_.values_[static_cast<size_t>(i_)] = value;
-      return *this;
-    }
-
-   private:
-    Shared& array_;
-    int i_;
-  };
-
-  Element operator[](int i) {
+  Element<T> operator[](int i) {
     if (i < 0 || i >= N)
       fault("element " + std::to_string(i) + " of a shared array of " + std::to_string(N) + " elements");
-    return {*this, i};
+    return {&values_[static_cast<size_t>(i)], &watches_[static_cast<size_t>(i) * sizeof(T) / 2], i};
   }
 
  private:
   std::array<T, N> values_{};
-  std::array<Watch, N> watches_{};
+  std::array<Watch, N * sizeof(T) / 2> watches_{};
+};
+
+// Bytes of the launch's dynamic shared memory, and who watches them.
+struct DynamicBytes {
+  unsigned char* bytes;
+  Watch* watches;
+};
+DynamicBytes dynamic_bytes(int begin, size_t count);
+
+// Begins to copy 16 bytes.
+void begin_copy(Element<int4> to, const void* from);
+// Ends the copies that this thread has begun.
+void wait_for_copies();
+
+template <class T>
+class DynamicShared {
+ public:
+  explicit DynamicShared(int begin) : begin_(begin) {}
+  Element<T> operator[](int i) const { return at<T>(i); }
+  Element<int4> vector(int i) const { return at<int4>(i); }
+  void copy_vector(int i, const T* from) const {
+    expect_aligned(from);
+    begin_copy(vector(i), from);
+  }
+
+ private:
+  template <class V>
+  Element<V> at(int i) const {
+    const auto [bytes, watches] = dynamic_bytes(begin_ + i * static_cast<int>(sizeof(T)), sizeof(V));
+    return {bytes, watches, i};
+  }
+
+  int begin_;
 };
 
 }  // namespace cpu_device

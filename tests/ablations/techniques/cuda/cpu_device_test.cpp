@@ -11,10 +11,10 @@ using namespace kernels;
 using namespace kernel_tests;
 
 template <class Kernel, class... Arguments>
-std::string fault_of(cpu_device::Order order, int threads, Kernel kernel, Arguments... arguments) {
+std::string fault_of(cpu_device::Order order, Block block, Kernel kernel, Arguments... arguments) {
   const cpu_device::OrderScope scope(order);
   try {
-    launch("faulty", kernel, grid_of(2), threads, nullptr, arguments...);
+    launch("faulty", kernel, grid_of(2), block, nullptr, arguments...);
   } catch (const cpu_device::Fault& fault) {
     return fault.what();
   }
@@ -129,6 +129,44 @@ TEST(CpuDevice, AMisalignedVectorIsFound) {
   for (const auto order : both) {
     EXPECT_EQ(fault_of(order, 32, loads_from, values.data()), "");
     EXPECT_HAS(fault_of(order, 32, loads_from, values.data() + 1), "no multiple of 16");
+  }
+}
+
+// A block's vectors, each moved to its neighbour's place through dynamic shared memory from byte `begin` on.
+template <bool Waits, bool Barrier>
+__global__ void rotate_vectors(int* values, int begin) {
+  const DynamicShared<int> shared(begin);
+  const int thread = static_cast<int>(threadIdx.x), n = static_cast<int>(blockDim.x);
+  begin_copy<4>(shared, 4 * thread, values + 4 * thread);
+  if constexpr (Waits) wait_for_copies();
+  if constexpr (Barrier) __syncthreads();
+  Vector<int, 4> moved = load<4>(shared, 4 * ((thread + 1) % n));
+  moved.values[3] = shared[4 * ((thread + 1) % n)];
+  store(values + 4 * thread, moved);
+}
+
+TEST(CpuDevice, DynamicSharedMemoryHasVectorsAndWhatIsInThem) {
+  const auto result = in_both_orders([] {
+    Buffer<int> values(4 * 64);
+    for (size_t i = 0; i < 4 * 64; ++i) values[i] = static_cast<int>(i);
+    launch("rotate", rotate_vectors<true, true>, grid_of(1), {64, 16 + 64 * 16}, nullptr, values.data(), 16);
+    return Results{{values.data(), values.data() + 4 * 64}};
+  });
+  for (size_t i = 0; i < 4 * 64; ++i) EXPECT_EQ(result[0][i], static_cast<double>((i % 4 == 3 ? i + 1 : i + 4) % 256));
+}
+
+TEST(CpuDevice, FaultsInDynamicSharedMemoryAreFound) {
+  Buffer<int> values = filled<int>(4 * 64, 0);
+  const auto fault = [&](auto order, int64_t bytes, auto kernel, int begin) {
+    return fault_of(order, {64, bytes}, kernel, values.data(), begin);
+  };
+  for (const auto order : both) {
+    EXPECT_EQ(fault(order, 64 * 16, rotate_vectors<true, true>, 0), "");
+    EXPECT_HAS(fault(order, 64 * 16, rotate_vectors<true, false>, 0), "shared element");
+    EXPECT_HAS(fault(order, 64 * 16, rotate_vectors<false, true>, 0), "ends before its copies");
+    EXPECT_HAS(fault(order, 64 * 16 - 4, rotate_vectors<true, true>, 0), "byte 1008 of 1020 bytes");
+    EXPECT_HAS(fault(order, 64 * 16 + 4, rotate_vectors<true, true>, 4), "no multiple of 16");
+    EXPECT_HAS(fault(order, 228 << 10, rotate_vectors<true, true>, 0), "a block of 233472 bytes");
   }
 }
 

@@ -1,6 +1,7 @@
 // Steps of a small GPT-2 by the techniques' operations for a GPU, on a CPU: the kernels' own sources, their threads as
 // fibers, and matrix products by ATen (blas_on_cpu.cpp). The loss and every gradient are compared with float64 by norm.
 #include "ablations/techniques/cross_entropy/head_loss.h"
+#include "ablations/techniques/cuda/built.h"
 #include "ablations/techniques/mlp/mlp.h"
 #include "ablations/techniques/norm/norm.h"
 #include "ablations/techniques/operations.h"
@@ -53,6 +54,7 @@ Ops with_cuda_into(Gradients& gradients, const Recipe& recipe) {
   ops.linear = own_linear(cuda_products, &gradients);
   ops.qkv = qkv_in_one_product(ops.linear);
   ops.add_norm = fused_add_norm(add_norm_on_cuda, &gradients);
+  ops.add_norm_makes_bias_gradient = true;
   ops.mlp = fused_mlp(mlp_on_cuda, cuda_products, &gradients);
   ops.head_loss = fused_head_loss(head_loss_on_cuda, cuda_products, chunk_bytes, &gradients);
   return ops;
@@ -195,6 +197,14 @@ TEST(CudaStep, WithMasterWeightsFollowsFloat64) {
         expect_near(step_in_place(sizes, Autocast::bf16, residual, micro_steps), expected, rounded);
     }
   }
+}
+
+// The table of a step on a GPU, which the steps above have made by hand.
+TEST(CudaStep, AddNormMakesTheGradientsOfBiasesWhereTheirBuffersStay) {
+  const Recipe recipe{.device = Device::cuda, .norm = Norm::fused};
+  Gradients gradients(model_of(wide).parameters());
+  EXPECT_EQ(ops_for(recipe, &gradients).add_norm_makes_bias_gradient, has_cuda_kernels);
+  EXPECT_FALSE(ops_for(recipe).add_norm_makes_bias_gradient);
 }
 
 TEST(CudaStep, WithMasterWeightsIsTheSameInEachOrderOfThreads) {

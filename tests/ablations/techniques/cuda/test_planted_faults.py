@@ -28,10 +28,16 @@ FAULTS = {
         ("the variance is not of the differences", "to_float(s[k].values[e]) - mean;", "to_float(s[k].values[e]);"),
     ],
     ("add_norm.cu", "AddNorm/*Backward*"): [
-        ("the gradient that comes down the stream is left out", "adds ? to_float(passing[k].values[e]) + own : own", "own"),
+        ("the gradient that comes down the stream is left out", "adds ? to_float(passing.values[e]) + own : own", "own"),
         ("the branches get no gradient", "if (a.branch_gradient != nullptr)", "if (false)"),
-        ("rows counted by several blocks", "row += int64_t{gridDim.x} * warps", "row += warps"),
-        ("a warp's column sums are left out", "for (int w = 0; w < warps; ++w)", "for (int w = 1; w < warps; ++w)"),
+        ("rows counted by several blocks", "first += int64_t{gridDim.x} * tile_rows", "first += tile_rows"),
+        ("a row's part in the column sums is left out", "for (int r = 0; r < rows; ++r)", "for (int r = 1; r < rows; ++r)"),
+        ("rows past the last are in the column sums", "a.N - first < tile_rows ?", "false ?"),
+        ("the columns of a thread all have the first one's sums", "(c < C ? c : 0)", "thread"),
+        ("a copy to shared memory is not waited for", "wait_for_copies();", ""),
+        ("the branch's sum is that of what is not rounded",
+         "out.values[e] = from_float<T>(to_float(of_branch.values[e]));", "{}"),
+        ("the branch's sum is left out", "{a.weight_gradient, a.bias_gradient, of_branch}", "{a.weight_gradient, a.bias_gradient, nullptr}"),
     ],
     ("column_sum.cu", "ColumnSums/*:FinishColumns*"): [
         ("a stride of one too many", "a.values + row * a.C + column", "a.values + row * (a.C + 1) + column"),
@@ -44,8 +50,11 @@ FAULTS = {
     ("cross_entropy.cu", "CrossEntropyOf/*"): [
         ("no elements after the last vector", "thread < before ? thread : after + thread - before", "thread < before ? thread : V"),
         ("no elements before the first vector", "thread < before ? thread : after + thread - before", "after + thread"),
-        ("padding is kept", "column < a.stride; column += threads", "column < V; column += threads"),
-        ("the sum is not rescaled when the maximum grows", "sum *= exp_of(max - greatest);", ""),
+        ("padding is kept", "column < a.stride; column += Threads", "column < V; column += Threads"),
+        ("the sum is not rescaled when the maximum grows", "sum * exp_of(max - greatest) + (sums", "sum + (sums"),
+        ("vectors of a thread have one place in shared memory", "store(held, i * width,", "store(held, thread * width,"),
+        ("shared memory lacks the last vector", "{holding_threads, row_bytes}", "{holding_threads, row_bytes - 16}"),
+        ("the target is as any other column", "if (thread == 0 && known)", "if (false)"),
         ("the target is read after it was overwritten", "own.max + logf(own.sum) - target_logit",
          "own.max + logf(own.sum) - (known ? to_float(row[target]) : NAN)"),
     ],
@@ -128,7 +137,7 @@ def run_tests(folder: pathlib.Path, file: str, text: str, tests: str) -> subproc
     words = words[1:] if "ccache" in pathlib.Path(words[0]).name else words
     words = [str(source) if word == entry["file"] else word for word in words]
     words[words.index("-o") + 1] = str(folder / "edited.o")
-    done = subprocess.run([words[0], f"-I{folder}", *words[1:]], cwd=entry["directory"], capture_output=True, text=True, check=False)
+    done = subprocess.run([words[0], f"-I{folder}", *words[1:], "-Wno-error"], cwd=entry["directory"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     objects = [pathlib.Path(e["directory"]) / e["output"] for e in compile_commands("kernel_tests")]
     # The edited object comes first: what it defines is not taken from the library.

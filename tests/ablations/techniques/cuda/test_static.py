@@ -14,7 +14,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[4]
 TECHNIQUES = ROOT / "ablations/techniques"
 SOURCES = sorted(TECHNIQUES.glob("*/*.cu"))
 STATED = re.compile(r"^// +(\w+_kernel)(?:<([\d, ]+)>)? +(\d+) registers, (\d+) threads, (\d+) warps of 64"
-                    r"(?:, 16-byte (loads)( and stores)?)?$", re.M)
+                    r"(?:, (\d+) bytes)?(?:, 16-byte (loads)( and stores)?)?$", re.M)
 
 REGISTERS, SHARED_BYTES, MOST_BLOCKS, MOST_WARPS = 65536, 228 << 10, 32, 64  # of a multiprocessor of sm_90
 
@@ -46,10 +46,12 @@ def warps(registers: int, threads: int, shared: int) -> int:
 
 
 def stated_in(source: pathlib.Path) -> dict:
-    """(kernel, its numbers among the template's arguments or "" for all others) -> (registers, threads, warps, loads, stores)."""
+    """(kernel, its numbers among the template's arguments or "" for all others) -> (registers, threads, warps, bytes of dynamic
+    shared memory, loads, stores)."""
     lines = STATED.findall(source.read_text())
     assert lines, f"{source} states nothing"
-    return {(name, form): (*map(int, numbers), bool(loads), bool(stores)) for name, form, *numbers, loads, stores in lines}
+    return {(name, form): (*(int(number or 0) for number in numbers), bool(loads), bool(stores))
+            for name, form, *numbers, loads, stores in lines}
 
 
 def key_of(mangled: str, stated) -> tuple[str, str]:
@@ -94,7 +96,7 @@ def test_resources_are_as_the_file_says(source, built) -> None:
         key = key_of(mangled, stated)
         assert on_stack == 0, f"{mangled} has a stack or spills: {on_stack} bytes"
         assert threads == stated[key][1], mangled
-        found[key] = (max(found[key][0], registers), min(found[key][1], warps(registers, threads, shared)))
+        found[key] = (max(found[key][0], registers), min(found[key][1], warps(registers, threads, shared + stated[key][3])))
     # Of all forms that a line stands for: the most registers, the fewest warps.
     assert found == {key: (values[0], values[2]) for key, values in stated.items()}
 
@@ -112,9 +114,9 @@ def test_vectors_are_16_bytes(source, built) -> None:
         if "Li1E" in mangled:
             continue
         seen.add(key)
-        if stated[key][3]:
-            assert re.search(r"LDG\.\S*128", function), f"{mangled} loads less than 16 bytes at a time"
         if stated[key][4]:
+            assert re.search(r"LDG(STS)?\.\S*128", function), f"{mangled} loads less than 16 bytes at a time"
+        if stated[key][5]:
             assert re.search(r"STG\.\S*128", function), f"{mangled} stores less than 16 bytes at a time"
     assert seen == set(stated)
 
