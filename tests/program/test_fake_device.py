@@ -57,7 +57,7 @@ def test_fused_operations_wait_for_nothing_and_are_captured(own_kernels, run) ->
     """The first steps time matrix products, and wait; none of the later ones does. What is proven by numbers is not: those of
     master weights are their gradients, which must change from step to step."""
     numbers = {"matmul_precision", "autocast", "weights"}
-    for rung in ("fused_norm", "fused_mlp", "fused_loss", "master_weights"):
+    for rung in ("fused_norm", "fused_mlp", "fused_loss", "master_weights", "joined_qkv_gradient", "fp8_head", "fp8"):
         record = run(rung)
         calls, passed = record["observations"]["cuda_calls"], proofs(record)
         assert (calls["host_waits"], calls["graph_launches"], calls["kernel_launches"]) == (0, 1, 0), (rung, calls)
@@ -65,17 +65,52 @@ def test_fused_operations_wait_for_nothing_and_are_captured(own_kernels, run) ->
         assert not {field for field in passed.keys() - numbers if not passed[field]}, rung
         timings = record["observations"].get("product_timings", [])
         assert ("weight_gradient" in {one["product"] for one in timings}) == (rung != "fused_norm"), timings
-        assert all(0 <= one["microseconds"] <= one["plain_microseconds"] > 0 and one["tried"] >= 1 for one in timings), timings
+        assert all(one["tried"] >= 1 and len(one["bits"]) in (0, 128) and "kept" not in one for one in timings), timings
+
+
+def test_fp8_products_are_counted_and_none_falls_back(own_kernels, run) -> None:
+    head = {"head forward e4m3": 1, "head dgrad e5m2": 1}
+    layers = {f"{weight} {direction} e4m3": 2 for weight in ("c_attn", "c_fc", "mlp_proj") for direction in ("forward", "dgrad")}
+    assert run("joined_qkv_gradient")["observations"].get("fp8_products") is None
+    assert run("fp8_head")["observations"]["fp8_products"] == head
+    record = run("fp8")
+    assert record["observations"]["fp8_products"] == head | layers
+    assert proofs(record)["fp8"]
+
+
+def test_fp8_is_left_out_where_the_device_has_none(own_kernels, ladder, device) -> None:
+    old = ladder("ablate", "--dry-run", "--ladder", "gpt2", variables=device | {"FAKE_CUDA_CAPABILITY": "8.0"})
+    assert "fp8 needs compute capability 8.9" in " ".join(old.stdout.split()), old.stdout
+
+
+def test_runs_of_a_study_make_products_in_the_same_way(own_kernels, ladder, device, tmp_path) -> None:
+    """What the first run chooses by timing is handed to the others; a file of another GPU is not."""
+    choices = tmp_path / "products.json"
+
+    def timings() -> list:
+        record = tmp_path / "record.json"
+        ladder("run", "--rung", "master_weights", "--ladder", "gpt2", *TINY, "--out", record,
+               variables=device | {"LADDER_PRODUCTS": str(choices)})
+        return read_json(record)["observations"]["product_timings"]
+
+    records = [timings(), timings()]
+    key = lambda one: [one[name] for name in ("product", "type", "m", "n", "k", "alignment", "bits")]
+    assert records[0] and not any("kept" in one for one in records[0])
+    assert all(one["kept"] for one in records[1]) and list(map(key, records[0])) == list(map(key, records[1]))
+    kept = read_json(choices)
+    assert len(kept["products"]) == len(records[0])
+    write_json(choices, {**kept, "gpu": "another"})
+    assert not any("kept" in one for one in timings())
 
 
 def test_each_fused_rung_launches_fewer_kernels(own_kernels, run, tmp_path) -> None:
     """In eager steps, where a launch is a call. `pytest -s` shows the table."""
-    rungs = [rung for rung in FUSED["rungs"] if rung not in ("graph", "packed_attention")]
+    rungs = [rung for rung in FUSED["rungs"] if rung not in ("graph", "packed_attention", "fp8_head", "fp8")]
     eager = write_json(tmp_path / "eager.json", {**FUSED, "name": "eager", "rungs": rungs})
     launches = {rung: run(rung, name=eager)["observations"]["cuda_calls"]["kernel_launches"] for rung in rungs}
     print("\nlaunches in a step of two layers:", *(f"{rung:12} {count:5}" for rung, count in launches.items()), sep="\n  ")
     fused = [launches[rung] for rung in rungs[rungs.index("residual16"):]]
-    assert len(fused) == 5 and fused == sorted(set(fused), reverse=True), launches
+    assert len(fused) == 6 and fused == sorted(set(fused), reverse=True), launches
 
 
 def test_packed_attention_launches_what_flash_attention_does(run, tmp_path) -> None:

@@ -12,7 +12,7 @@ using at::Tensor;
 namespace {
 
 void loss(const Tensor& logits, const Tensor& targets, const Tensor& losses, int64_t vocabulary, float scale,
-          bool differentiated) {
+          bool differentiated, bool /*fp8*/) {
   const cpu::Loss call{.type = number_of(logits),
                        .logits = logits.mutable_data_ptr(),
                        .targets = targets.const_data_ptr<int64_t>(),

@@ -6,21 +6,21 @@
 // A block has a row. Maximum and sum are found in one pass. A thread keeps both for what it has seen. When the maximum
 // grows, it multiplies the sum by exp(old maximum - new maximum).
 //
-// Moves 2 N V elements: a row is read and written. In between it stays in shared memory if two blocks of a
-// multiprocessor have room for theirs: one reads while the other writes. At V = 50,304 bf16 rows have it on an H100.
-// Other rows are read once more, backwards, so that much of it comes from L2.
+// Moves 2 N V elements, and N V bytes if a copy in fp8 is wanted: a row is read and written. In between it stays in
+// shared memory if two blocks of a multiprocessor have room for theirs: one reads while the other writes. At V = 50,304
+// bf16 rows have it on an H100. Other rows are read once more, backwards, so that much of it comes from L2.
 //
 // Where V is odd, a row begins at any multiple of an element's size. So elements before the first 16-byte boundary and
 // after the last are read one by one.
 //
 // What nvcc 13.0 makes of it for sm_90, checked by tests/ablations/techniques/cuda/test_static.py. A line stands for
 // the most registers and the fewest warps of a template's instances. Bytes are those of a row of 50,257 bf16.
-//     cross_entropy_kernel<512>   54 registers, 512 threads, 32 warps of 64, 100512 bytes, 16-byte loads and stores
+//     cross_entropy_kernel<512>   48 registers, 512 threads, 32 warps of 64, 100512 bytes, 16-byte loads and stores
 //     cross_entropy_kernel<1024>  32 registers, 1024 threads, 64 warps of 64, 16-byte loads and stores
 //     mean_loss_kernel            18 registers, 1024 threads, 64 warps of 64
 #include "ablations/techniques/cross_entropy/cross_entropy.h"
 
-#include "ablations/techniques/cuda/device.h"
+#include "ablations/techniques/cuda/fp8.h"
 
 namespace kernels {
 namespace {
@@ -67,6 +67,8 @@ __device__ OnlineSum over_warp(OnlineSum own) {
   }
   return own;
 }
+
+__device__ inline uint8_t e5m2_of(float x) { return __nv_cvt_float_to_fp8(x, __NV_SATFINITE, __NV_E5M2); }
 
 template <class T, int Threads>
 __global__ __launch_bounds__(Threads, blocks) void cross_entropy_kernel(const CrossEntropy<T> a) {
@@ -130,7 +132,14 @@ __global__ __launch_bounds__(Threads, blocks) void cross_entropy_kernel(const Cr
   const float scale = known ? a.scale : NAN;
   const float factor = scale / own.sum;
   const auto softmax_part = [&](float logit) { return exp_of(logit - own.max) * factor; };
-  if (single < V) row[single] = from_float<T>(softmax_part(to_float(alone)));
+  uint8_t* const copy = a.copy == nullptr ? nullptr : a.copy + int64_t{blockIdx.x} * a.stride;
+  const float to_copy = known ? largest_e5m2 / a.scale : 0.0F;
+  if (copy != nullptr && blockIdx.x == 0 && thread == 0) *a.copy_scale = a.scale / largest_e5m2;
+  if (single < V) {
+    const float part = softmax_part(to_float(alone));
+    row[single] = from_float<T>(part);
+    if (copy != nullptr) copy[single] = e5m2_of(part * to_copy);
+  }
   for (int i = thread + (vectors - 1 - thread) / Threads * Threads; i >= 0 && vectors > thread; i -= Threads) {
     Vector<T, width> values;
     if constexpr (holds) {
@@ -138,16 +147,30 @@ __global__ __launch_bounds__(Threads, blocks) void cross_entropy_kernel(const Cr
     } else {
       values = load<width>(row + before + i * width);
     }
+    float parts[width];
 #pragma unroll
-    for (int e = 0; e < width; ++e) values.values[e] = from_float<T>(softmax_part(to_float(values.values[e])));
+    for (int e = 0; e < width; ++e) {
+      parts[e] = softmax_part(to_float(values.values[e]));
+      values.values[e] = from_float<T>(parts[e]);
+    }
     store(row + before + i * width, values);
+    if constexpr (width == 8) {
+      if (copy != nullptr) store_8_fp8(copy + i * width, parts, to_copy, __NV_E5M2);
+    }
   }
 #pragma unroll 1
-  for (int64_t column = V + thread; column < a.stride; column += Threads) row[column] = from_float<T>(0.0F);
+  for (int64_t column = V + thread; column < a.stride; column += Threads) {
+    row[column] = from_float<T>(0.0F);
+    if (copy != nullptr) copy[column] = 0;
+  }
 
   // The target's at last, over what stands there as in any other column.
   __syncthreads();
-  if (thread == 0 && known) row[target] = from_float<T>(softmax_part(target_logit) - scale);
+  if (thread == 0 && known) {
+    const float gradient = softmax_part(target_logit) - scale;
+    row[target] = from_float<T>(gradient);
+    if (copy != nullptr) copy[target] = e5m2_of(gradient * to_copy);
+  }
 }
 
 __global__ __launch_bounds__(threads) void mean_loss_kernel(const float* losses, int64_t count, float* mean) {
@@ -163,6 +186,9 @@ __global__ __launch_bounds__(threads) void mean_loss_kernel(const float* losses,
 template <class T>
 void cross_entropy(const CrossEntropy<T>& a, cudaStream_t stream) {
   if (a.N == 0) return;
+  if (a.copy != nullptr && (full_width<T> != 8 || !aligned(a.logits) || a.stride % 16 != 0)) {
+    throw std::invalid_argument("cross_entropy: no fp8 copies of such logits");
+  }
   const int64_t row_bytes = a.V / full_width<T> * 16;  // without the elements beside its vectors
   constexpr int64_t others = 2 * sizeof(float) * holding_threads / warp_size;
   if (blocks_that_share(row_bytes + others) >= blocks) {

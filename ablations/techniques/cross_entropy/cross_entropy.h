@@ -15,6 +15,9 @@ struct CrossEntropy {
   float* losses;           // (N), negative log-likelihoods, not scaled
   int64_t N, V, stride;    // V columns count, stride - V are padding
   float scale;             // of the gradient: 1 / tokens for the gradient of the mean
+  // The gradient in fp8 e5m2, too, where rows are multiples of 16 bytes: what `copy` has times *copy_scale. Or null.
+  uint8_t* copy = nullptr;      // (N, stride)
+  float* copy_scale = nullptr;  // one; no gradient is greater than `scale`
 };
 
 // T: float, bf16.

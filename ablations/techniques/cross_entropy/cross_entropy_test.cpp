@@ -1,7 +1,7 @@
 // Loss and gradient in the logits' place against float64.
 #include "ablations/techniques/cross_entropy/cross_entropy.h"
 
-#include "tests/ablations/techniques/cuda/kernel_test.h"
+#include "tests/ablations/techniques/cuda/fp8_test.h"
 
 namespace kernels_cross_entropy_test {
 
@@ -156,6 +156,37 @@ TEST(MeanLoss, IsThatOfFloat64) {
     double sum = 0;
     for (const double loss : losses.doubles()) sum += loss;
     EXPECT_NEAR(results[0][0], sum / static_cast<double>(count), 1e-5);
+  }
+}
+
+// Rows that stay in shared memory, and rows that do not.
+TEST(CrossEntropyCopies, AreTheGradientOverAScaleThatNoGradientExceeds) {
+  for (const auto& [V, stride] : {std::pair<int64_t, int64_t>{89, 96}, {60000, 60016}}) {
+    const int64_t N = 3;
+    const std::vector<int64_t> targets{5, V - 1, V};  // the last is none
+    const Results results = in_both_orders([&, V = V, stride = stride] {
+      Buffer<bf16> logits = random<bf16>(static_cast<size_t>(N * stride), 3, 4);
+      Buffer<float> losses(static_cast<size_t>(N)), scale(1);
+      Buffer<uint8_t> copy(static_cast<size_t>(N * stride));
+      cross_entropy<bf16>({.logits = logits.data(),
+                           .targets = targets.data(),
+                           .losses = losses.data(),
+                           .N = N,
+                           .V = V,
+                           .stride = stride,
+                           .scale = 0.25F,
+                           .copy = copy.data(),
+                           .copy_scale = scale.data()},
+                          nullptr);
+      return Results{logits.doubles(), e5m2_values(copy), scale.doubles()};
+    });
+    EXPECT_EQ(results[2][0], 0.25 / 57344);
+    for (size_t i = 0; i < static_cast<size_t>(2 * stride); ++i) {
+      const double x = results[0][i];
+      // Half a unit of e5m2, and of bfloat16, to which x was rounded.
+      ASSERT_NEAR(results[1][i] * results[2][0], x, std::abs(x) * (1.0 / 8 + 1.0 / 256) + 1e-11) << V << ", " << i;
+    }
+    EXPECT_EQ(nans(results[1]), static_cast<size_t>(V));
   }
 }
 

@@ -2,7 +2,7 @@
 #include "ablations/techniques/cross_entropy/cross_entropy.h"
 #include "ablations/techniques/cross_entropy/head_loss.h"
 #include "ablations/techniques/cross_entropy/scale.h"
-#include "ablations/techniques/cuda/call.h"
+#include "ablations/techniques/fp8/bytes.h"
 
 namespace model {
 
@@ -11,7 +11,9 @@ using at::Tensor;
 namespace {
 
 void loss(const Tensor& logits, const Tensor& targets, const Tensor& losses, int64_t vocabulary, float scale,
-          bool /*differentiated*/) {
+          bool /*differentiated*/, bool fp8) {
+  const Tensor copy = fp8 ? fp8_bytes(logits.sizes(), logits.device(), at::kFloat8_e5m2) : Tensor();
+  const Tensor copy_scale = fp8 ? at::empty({1}, losses.options()) : Tensor();
   with_type(logits.scalar_type(), [&]<class T>() {
     kernels::cross_entropy<T>({.logits = pointer<T>(logits),
                                .targets = pointer<const int64_t>(targets),
@@ -19,9 +21,12 @@ void loss(const Tensor& logits, const Tensor& targets, const Tensor& losses, int
                                .N = logits.size(0),
                                .V = vocabulary,
                                .stride = logits.size(1),
-                               .scale = scale},
+                               .scale = scale,
+                               .copy = fp8_pointer(copy),
+                               .copy_scale = pointer<float>(copy_scale)},
                               stream_for(logits));
   });
+  if (fp8) fp8::put(logits, {copy, copy_scale});
 }
 
 Tensor mean(const Tensor& losses) {

@@ -5,6 +5,7 @@
 
 #include "ablations/techniques/cpu/thread_sums.h"
 #include "ablations/techniques/cuda/built.h"
+#include "ablations/techniques/fp8/copies.h"
 #include "ablations/techniques/operations.h"
 
 #include <ATen/core/grad_mode.h>
@@ -31,6 +32,7 @@ struct FusedHeadLoss : torch::autograd::Function<FusedHeadLoss> {
     const Gradients::Place d_wte = differentiated ? place_for(gradients, wte) : Gradients::Place();
     // A gradient that is added to others cannot be multiplied later. So it has the loss's factor from the start.
     const auto factor = static_cast<float>(gradients != nullptr ? gradients->loss_factor() : 1.0);
+    const bool fp8 = fp8::weight_of(weight).has_value();
     const int64_t rows = head_loss_rows(N, V * static_cast<int64_t>(x.element_size()), chunk_bytes);
     const Tensor all_logits = at::empty({rows, V}, x.options());
     for (int64_t begin = 0; begin < N; begin += rows) {
@@ -38,7 +40,7 @@ struct FusedHeadLoss : torch::autograd::Function<FusedHeadLoss> {
       const Tensor x_rows = x.narrow(0, begin, n), logits = all_logits.narrow(0, 0, n);
       products->product_into(logits, x_rows, weight.t());
       kernels->loss(logits, targets.narrow(0, begin, n), losses.narrow(0, begin, n), vocabulary,
-                    factor / static_cast<float>(N), differentiated);
+                    factor / static_cast<float>(N), differentiated, differentiated && fp8);
       if (!differentiated) continue;
       products->product_into(dx.narrow(0, begin, n), logits, weight);
       products->weight_gradient_into({d_wte.buffer, d_wte.accumulate || begin > 0}, logits, x_rows);

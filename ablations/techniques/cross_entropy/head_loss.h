@@ -11,8 +11,9 @@ namespace model {
 
 struct HeadLossKernels {
   // Writes the rows' losses. If `differentiated`, the logits' gradient times `scale` takes their place; else it may.
+  // `fp8`: a GPU makes an fp8 copy of that gradient, too.
   void (*loss)(const at::Tensor& logits, const at::Tensor& targets, const at::Tensor& losses, int64_t vocabulary,
-               float scale, bool differentiated);
+               float scale, bool differentiated, bool fp8);
   // (N) -> 0-dim
   at::Tensor (*mean)(const at::Tensor& losses);
   // Multiplies by a 0-dim float32.

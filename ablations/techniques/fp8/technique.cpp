@@ -1,7 +1,6 @@
 // Which matrix products are made in fp8.
 #include "ablations/techniques/technique.h"
 
-#include "ablations/techniques/cross_entropy/chunks.h"
 #include "ablations/techniques/fused.h"
 
 #include <fmt/format.h>
@@ -70,6 +69,10 @@ Proof prove_fp8(const Recipe& recipe, const RunFacts& facts) {
           observed};
 }
 
+std::string emulated_title(const char* title, const Observations& seen) {
+  return seen.parameters_device == "cpu" ? fmt::format("{}, emulated", title) : "";
+}
+
 // Weights have two copies of a byte for each number. What is multiplied has one while the product is made; the chunk of
 // logits has one of its gradient.
 void amend_fp8(const StepSizes& s, StepTable& table) {
@@ -95,6 +98,7 @@ Technique fp8() {
                        "of. The gradient of the embedding stays a bf16 product.",
             .needs = {"master_weights"},
             .edit = [](Recipe& r, const harness::Machine&) { r.fp8 = Fp8::head; },
+            .title_seen = [](const Observations& seen) { return emulated_title("fp8 head", seen); },
             .text = head_text(),
             .claims = head_claims()},
            {.name = "fp8",
@@ -103,6 +107,7 @@ Technique fp8() {
                        "both of the MLP, and query, key, value. Gradients of weights stay bf16 products.",
             .needs = {"master_weights"},
             .edit = [](Recipe& r, const harness::Machine&) { r.fp8 = Fp8::all; },
+            .title_seen = [](const Observations& seen) { return emulated_title("fp8 products", seen); },
             .text = all_text(),
             .claims = all_claims()}},
       .obstacle = fp8_obstacle,

@@ -19,4 +19,14 @@ inline std::vector<double> e4m3_values(const Buffer<uint8_t>& bytes) {
   return values;
 }
 
+inline std::vector<double> e5m2_values(const Buffer<uint8_t>& bytes) {
+  std::vector<double> values;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    __nv_fp8_e5m2 value;
+    value.__x = bytes[i];
+    values.push_back(static_cast<float>(value));
+  }
+  return values;
+}
+
 }  // namespace kernel_tests
