@@ -40,7 +40,7 @@ struct AddNormBackward {
   int64_t N, C;
 };
 template <class B>
-int64_t add_norm_backward_strips(int64_t N, int64_t C);
+int64_t add_norm_backward_strips(int64_t N, int64_t C);  // of `partials`
 template <class T, class B, class W>
 void add_norm_backward(const AddNormBackward<T, B, W>& arguments, cudaStream_t stream);
 

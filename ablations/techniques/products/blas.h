@@ -23,8 +23,8 @@ struct Gelu {
 };
 void gelu(const Gelu& call, const Otherwise& otherwise);
 
-// d_fc (M, N) <- dy (M, K) weight (K, N) * GELU'(fc);  d_bias (N) <- sums of d_fc's columns, which the other way leaves
-// out. Whether cuBLASLt did it.
+// d_fc (M, N) <- dy (M, K) weight (K, N) * GELU'(fc). Returns whether cuBLASLt did it. Only then
+// d_bias (N) <- sums of d_fc's columns.
 struct GeluBackward {
   const at::Tensor &d_fc, &d_bias, &dy, &weight, &fc;
 };
