@@ -1,6 +1,6 @@
 // Matrix products with something done to the result where it is written, by cuBLASLt. All matrices are contiguous, row
-// by row, and of one type, float32 or bfloat16. Only gradients of weights are always float32. GELU's
-// epilogues are for bfloat16 only: cuBLASLt does not say how exact its tanh is, and in float32 it could be seen.
+// by row, and of one type, float32 or bfloat16. Only gradients of weights are always float32. GELU's epilogues are for
+// bfloat16 only: cuBLASLt does not say how exact its tanh is, and in float32 it could be seen.
 //
 // The first time that a shape is seen, each algorithm that cuBLASLt proposes is timed. So is the other way of doing the
 // same. Later calls take the fastest (products.h: timed_products()). While a graph is captured nothing is timed. With
