@@ -69,7 +69,8 @@ std::optional<c10::cuda::CUDAStreamGuard> stream_of(const Recipe& recipe) {
 
 GPT2 model_of(const Config& config, const Recipe& recipe, uint64_t seed, at::Device device) {
   GPT2 gpt2(config, recipe.vocabulary_rows, seed, device);
-  if (recipe.weights == Weights::master && recipe.autocast == Autocast::bf16) gpt2.split_weights(/*biases=*/recipe.device == Device::cuda);
+  if (recipe.weights == Weights::master && recipe.autocast == Autocast::bf16)
+    gpt2.split_weights(/*biases=*/recipe.device == Device::cuda);
   return gpt2;
 }
 

@@ -113,6 +113,13 @@ def test_each_fused_rung_launches_fewer_kernels(own_kernels, run, tmp_path) -> N
     assert len(fused) == 6 and fused == sorted(set(fused), reverse=True), launches
 
 
+def test_one_launch_adds_up_all_column_sums_of_a_backward_pass(own_kernels, ladder, device, tmp_path) -> None:
+    done = ladder("profile", "--trace", "--ladder", "gpt2", "--rung", "master_weights", *TINY, "--out", tmp_path, variables=device)
+    assert done.returncode == 0, done.stderr
+    names = read_json(tmp_path / "master_weights.trace.json")["summary"]["by_name"]
+    assert [row["count"] for row in names if "finish_columns" in row["name"]] == [1], names
+
+
 def test_packed_attention_launches_what_flash_attention_does(run, tmp_path) -> None:
     """Where that is PyTorch's FlashAttention. Its kernels read views, and three gradients become one in both."""
     rungs = [rung for rung in FUSED["rungs"][: FUSED["rungs"].index("packed_attention") + 1] if rung != "graph"]

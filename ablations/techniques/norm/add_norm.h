@@ -46,7 +46,7 @@ struct AddNormBackward {
   int64_t N, C;
 };
 template <class T, class B>
-int64_t add_norm_backward_strips(int64_t N, int64_t C);
+int64_t add_norm_backward_strips(int64_t N, int64_t C);  // of `partials`
 // Whether it made all sums: those of y's gradient it makes of rows of vectors, 1,024 numbers at most.
 template <class T, class B, class W>
 bool add_norm_backward(const AddNormBackward<T, B, W>& arguments, cudaStream_t stream);

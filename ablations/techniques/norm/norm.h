@@ -20,7 +20,7 @@ struct AddNormKernels {
   struct Backward {
     const at::Tensor &d_sum, &d_normalized, &sum, &weight, &mean, &rstd;
     const at::Tensor &dx, &dy;                  // written
-    const Gradients::Place &d_weight, &d_bias;  // written or added to; with `gradients`, perhaps later
+    const Gradients::Place &d_weight, &d_bias;  // written or added to; a GPU may leave it to `gradients`
     const Gradients::Place &d_added_bias;       // alike: the sum of y's gradient over rows; no buffer: not wanted
     Gradients *gradients;
   };
