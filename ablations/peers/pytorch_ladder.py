@@ -26,7 +26,7 @@ import types
 
 import compilers
 import torch
-from pytorch_clock import available_memory, measure, peak_memory, summarize
+from pytorch_clock import available_memory, measure, summarize
 from pytorch_gpt2 import SIZES, VOCABULARY
 from pytorch_proof import observe, prove
 from pytorch_trainer import BadInput, Trainer, load_tokens
@@ -120,8 +120,7 @@ def execute(run: types.SimpleNamespace, tell) -> dict:
     backend = BACKENDS.get(run.attention)
     with sdpa_kernel(backend) if backend is not None else contextlib.nullcontext():
         trainer = Trainer(run, tokens)
-        timing = measure(trainer, run.warmup_steps, run.timed_steps, 1000 * run.least_window_s, tell)
-        memory = peak_memory(trainer.device)
+        timing, memory = measure(trainer, run.warmup_steps, run.timed_steps, 1000 * run.least_window_s, tell)
         facts = observe(trainer)
     facts["peer"] = {"program": "PyTorch", "version": torch.__version__, "mode": run.mode or "eager"}
     faults = statistics.median(timing["page_faults"][run.warmup_steps :])

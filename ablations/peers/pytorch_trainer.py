@@ -97,9 +97,10 @@ class Trainer:
             torch.compiler.config.cache_key_tag = json.dumps(recipe, sort_keys=True)
         self.compiled = torch.compile(self.model, mode=run.mode) if run.mode else self.model
         self.parameters = list(self.model.parameters())
-        # Where CUDA graphs are replayed, a gradient lies in the graph's memory and the next replay overwrites it: micro-steps
-        # must add to tensors of our own (pytorch/pytorch#169545).
-        self.keep_gradients = run.mode in ("max-autotune", "reduce-overhead") and self.accumulation > 1
+        self.replays = run.mode in ("max-autotune", "reduce-overhead")
+        # A replayed gradient lies in the graph's memory, and the next replay overwrites it. So micro-steps must add to
+        # tensors of our own (pytorch/pytorch#169545).
+        self.keep_gradients = self.replays and self.accumulation > 1
         if self.keep_gradients:
             for p in self.parameters:
                 p.grad = torch.zeros_like(p)

@@ -358,6 +358,20 @@ def test_a_proof_looks_at_what_was_observed(module, plan, tmp_path) -> None:
     assert not proved()["attention"]
 
 
+@pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="this kernel forgets no peak")
+def test_peak_memory_is_that_of_the_timed_steps(module, plan, monkeypatch, tmp_path) -> None:
+    step = module.Trainer.step
+
+    def hungry_at_first(self):
+        if self.steps == 0:
+            torch.ones(2**29, dtype=torch.uint8)
+        step(self)
+
+    monkeypatch.setattr(module.Trainer, "step", hungry_at_first)
+    memory = execute(module, tmp_path, plan())["memory"]
+    assert memory["run_peak_bytes"] - memory["peak_bytes"] > 2**28
+
+
 def test_steps_are_reported_to_the_parent(alone) -> None:
     steps = [f"{step + 1} {WARMUP + TIMED}\n" for step in range(WARMUP + TIMED)]
     assert alone.reported == "".join([*steps[:WARMUP], f"window begins {alone.pid}\n", *steps[WARMUP:], "window ends\n"])
