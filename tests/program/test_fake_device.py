@@ -219,7 +219,7 @@ def test_memory_at_full_size(run, ladder) -> None:
 
 
 def test_memory_of_timing_products_is_not_the_timed_steps(own_kernels, run) -> None:
-    """The head's weight gradient is timed on a copy of the whole embedding's."""
+    """A product that adds to its result is timed on a copy: the head's weight gradient."""
     memory = run("fused_loss", "-B", "16", "--warmup", "4", "--steps", "1")["memory"]
     assert memory["run_peak_bytes"] > memory["peak_bytes"] + 100e6, memory
 
