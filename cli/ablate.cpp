@@ -73,8 +73,8 @@ void add_flags_of_rungs(Command& command, AblateFlags& flags) {
   command.values[add_text(command, "--with-peer", flags.design.peer,
                           "pytorch: the same work in plain PyTorch, its runs between ours", "PEER")] = {"pytorch"};
   command.values[add_names(command, "--peer-modes", flags.design.peer_modes,
-                           "eager,compile,max-autotune,cuda-graphs (default: all that the device has)")] = {
-      "eager", "compile", "max-autotune", "cuda-graphs"};
+                           "eager,compile,max-autotune,cuda-graphs,fp8 (default: all that the device has, but fp8)")] =
+      {"eager", "compile", "max-autotune", "cuda-graphs", "fp8"};
   add_rungs_flag(command, "--peer-rung", flags.design.peer_rungs,
                  "with --with-peer: rungs to compare with PyTorch (default: the last)");
   command.add_flag(

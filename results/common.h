@@ -104,12 +104,14 @@ struct NamedDevice {
 
 // "memory" of a trace, and a part of a record's.
 struct PeakMemory {
-  int64_t peak_bytes = 0;
+  int64_t peak_bytes = 0;                      // of the timed steps; where run_peak_bytes is not known, of the run
   std::string peak_source;                     // "resident set of the process"
   std::optional<int64_t> reserved_peak_bytes;  // of CUDA's caching allocator; a CPU has none
+  std::optional<int64_t> run_peak_bytes = {};  // of the whole run: loading and warm-up, too
 
   LADDER_FIELDS(PeakMemory, (peak_bytes, from_0), peak_source,
-                (reserved_peak_bytes, {.none = None::absent, .least = 0}))
+                (reserved_peak_bytes, {.none = None::absent, .least = 0}),
+                (run_peak_bytes, {.none = None::absent, .least = 0}))
 };
 
 }  // namespace results

@@ -15,7 +15,7 @@
 
 namespace results {
 
-constexpr auto peer_pattern = "^pytorch-(eager|compile|max-autotune|cuda-graphs)$";
+constexpr auto peer_pattern = "^pytorch-(eager|compile|max-autotune|cuda-graphs|fp8)$";
 
 // The recipe of a rung; none: the rung is a command.
 struct RungRecipe : model::Recipe {

@@ -1,5 +1,6 @@
 #include "study/guard.h"
 
+#include "ablations/plan/peer.h"
 #include "ablations/techniques/techniques.h"
 #include "harness/stats/stats.h"
 
@@ -89,8 +90,8 @@ bool is_worse(const Guard& one, const Guard& other) {
 
 Guard guard_rung(const Rung& rung, const RunsByRepeat& runs, const Rung& reference,
                  const RunsByRepeat& reference_runs) {
-  return worst_of(runs, reference_runs, tolerance_between(rung.recipe, reference.recipe),
-                  known_offset(rung.recipe, reference.recipe, !rung.peer.empty()));
+  const double tolerance = std::max(tolerance_between(rung.recipe, reference.recipe), peer_tolerance(rung.peer));
+  return worst_of(runs, reference_runs, tolerance, known_offset(rung.recipe, reference.recipe, !rung.peer.empty()));
 }
 
 const RunData& partner_of(int64_t repeat, const RunsByRepeat& reference_runs) {

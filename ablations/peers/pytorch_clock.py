@@ -1,4 +1,5 @@
 """Measures a run: its steps' times, as harness/clock/clock.cpp, and its memory, as ablations/run/memory.cpp."""
+import contextlib
 import itertools
 import math
 import os
@@ -36,9 +37,9 @@ def elapsed(events: list) -> list[float]:
     return [begin.elapsed_time(end) for begin, end in itertools.pairwise(events)]
 
 
-def measure(trainer: Trainer, warmup_steps: int, timed_steps: int, least_window_ms: float, tell) -> dict:
-    """As harness/clock/clock.cpp: on a GPU an event between two steps, and no waiting between the first timed one and the last. The
-    runner, told of the timed window, watches what goes on beside it (ablations/run/peer_watch.h)."""
+def measure(trainer: Trainer, warmup_steps: int, timed_steps: int, least_window_ms: float, tell) -> tuple[dict, dict]:
+    """(timing, memory). As harness/clock/clock.cpp: on a GPU an event between two steps, and no waiting between the first timed
+    one and the last. The runner, told of the timed window, watches what goes on beside it (ablations/run/peer_watch.h)."""
     on_cuda = trainer.device.type == "cuda"
     step_ms, faults = [], []
 
@@ -62,12 +63,16 @@ def measure(trainer: Trainer, warmup_steps: int, timed_steps: int, least_window_
     timed_events = events_of(timed_steps, on_cuda)
     trainer.batches.reserve()
     calls_before = allocator_calls() if on_cuda else {}
+    peak_before = None if trainer.replays else forget_peak(trainer.device)
     tell(f"window begins {os.getpid()}")
     window_start = time.perf_counter()
     take_steps(timed_steps, timed_events)
     trainer.synchronize()
     window_ms = 1e3 * (time.perf_counter() - window_start)
     tell("window ends")
+    memory = peak_memory(trainer.device)
+    if peak_before is not None:
+        memory["run_peak_bytes"] = max(peak_before, memory["peak_bytes"])
     calls = {name: count - calls_before[name] for name, count in allocator_calls().items()} if on_cuda else None
     if on_cuda:
         step_ms = elapsed(warmup_events) + elapsed(timed_events)
@@ -75,7 +80,7 @@ def measure(trainer: Trainer, warmup_steps: int, timed_steps: int, least_window_
     return {"warmup_steps": warmup_steps, "step_ms": step_ms, "loss": losses, "page_faults": faults,
             "skipped_steps": trainer.skipped_steps(), "window_ms": window_ms,
             "device_ms": sum(step_ms[warmup_steps:]) if on_cuda else None, "allocator": calls,
-            "processor_lost": None}  # the runner knows
+            "processor_lost": None}, memory  # the runner knows what the processor lost
 
 
 def summarize(step_ms: list[float], tokens_per_step: int) -> dict:
@@ -98,3 +103,14 @@ def peak_memory(device: torch.device) -> dict:
     found = re.search(r"^VmHWM:\s*(\d+) kB", status, re.MULTILINE)
     kib = int(found[1]) if found else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return {"peak_bytes": kib * 1024, "peak_source": "resident set of the process"}
+
+
+def forget_peak(device: torch.device) -> int:
+    """The peak so far; peak_memory() begins anew. Where graphs are replayed, only their recording shows what they take."""
+    peak = peak_memory(device)["peak_bytes"]
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+    else:
+        with contextlib.suppress(OSError):  # the kernel has no such file: the peak stays
+            pathlib.Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    return peak

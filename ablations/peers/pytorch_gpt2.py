@@ -90,6 +90,8 @@ class InPlaceCrossEntropy(torch.autograd.Function):
 
 
 class GPT2(nn.Module):
+    head = staticmethod(F.linear)
+
     def __init__(self, model: str, rows: int, positions: int, context: int, manual: bool, seed: int, in_place_loss: bool = False,
                  residual: torch.dtype = torch.float32):
         super().__init__()
@@ -124,7 +126,7 @@ class GPT2(nn.Module):
         x = (self.wte(tokens) + self.wpe(torch.arange(tokens.size(1), device=tokens.device))).to(self.residual)
         for block in self.h:
             x = block(x, self.future)
-        logits = F.linear(self.ln_f(x), self.wte.weight)  # (B, T, V)
+        logits = self.head(self.ln_f(x), self.wte.weight)  # (B, T, V)
         if targets is None:
             return logits
         logits, targets = logits.flatten(0, 1), targets.flatten()

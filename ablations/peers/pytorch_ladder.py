@@ -2,8 +2,9 @@
 
 Same model, weights, batches, optimizer and record as `ladder run`, so that the two may stand in one table; it needs nothing
 but torch (and, to compile, a compiler: compilers.py). The rung's recipe says what is computed, its `peer` how: eagerly, or by
-torch.compile in one of its modes. The model is in pytorch_gpt2.py, its training in pytorch_trainer.py, the clock in
-pytorch_clock.py; what a run was seen to do, and whether that is what was asked for, in pytorch_proof.py.
+torch.compile in one of its modes, or compiled with products in fp8 (pytorch_fp8.py). The model is in pytorch_gpt2.py, its
+training in pytorch_trainer.py, the clock in pytorch_clock.py; what a run was seen to do, and whether that is what was asked
+for, in pytorch_proof.py.
 """
 
 import argparse
@@ -25,15 +26,16 @@ import traceback
 import types
 
 import compilers
+import pytorch_fp8
 import torch
-from pytorch_clock import available_memory, measure, peak_memory, summarize
+from pytorch_clock import available_memory, measure, summarize
 from pytorch_gpt2 import SIZES, VOCABULARY
 from pytorch_proof import observe, prove
 from pytorch_trainer import BadInput, Trainer, load_tokens
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 MODES = {"pytorch-eager": None, "pytorch-compile": "default", "pytorch-max-autotune": "max-autotune",
-         "pytorch-cuda-graphs": "reduce-overhead"}  # of torch.compile
+         "pytorch-cuda-graphs": "reduce-overhead", "pytorch-fp8": "default"}  # of torch.compile
 # The first step compiles; graphs are captured in the second one and replayed from then on (torch/_inductor/cudagraph_trees.py).
 LEAST_WARMUP = {None: 0, "default": 1, "max-autotune": 2, "reduce-overhead": 2}
 # What the program asks for beside it (ablations/plan/peer.h); a field's first value is the plain one.
@@ -77,7 +79,7 @@ def planned_run(file: pathlib.Path, run_id: str) -> types.SimpleNamespace:
             **{name: workload[name] for name in ("model", "batch", "context", "accumulation", "seed", "threads")})
         one_of("peer", rung.get("peer", ""), MODES)
         one_of("model", run.model, SIZES)
-        on_cuda, run.mode = run.recipe["device"] == "cuda", MODES[rung["peer"]]
+        on_cuda, run.mode, run.fp8 = run.recipe["device"] == "cuda", MODES[rung["peer"]], rung["peer"] == "pytorch-fp8"
         for field, allowed in CAN_DO.items():
             if allowed != "any":
                 one_of(f"recipe field {field}", run.recipe.get(field, allowed[0]), allowed)
@@ -85,6 +87,7 @@ def planned_run(file: pathlib.Path, run_id: str) -> types.SimpleNamespace:
         run.attention = {"packed": "flash" if on_cuda else "manual"}.get(run.recipe["attention"], run.recipe["attention"])
         require(on_cuda or run.recipe["attention"] not in ("efficient", "cudnn"), f"attention {run.recipe['attention']} needs device cuda")
         require(run.recipe["residual"] == "float32" or run.recipe["autocast"] != "off", "residual autocast needs autocast bf16 or fp16")
+        require(not run.fp8 or run.recipe["autocast"] == "bf16", f"peer pytorch-fp8 needs autocast bf16, got {run.recipe['autocast']}")
         rows = run.recipe["vocabulary_rows"]
         run.positions = max(SIZES[run.model][3], workload.get("positions", 0))
         require(rows >= VOCABULARY, f"vocabulary_rows must be at least {VOCABULARY}, got {rows}")
@@ -99,7 +102,9 @@ def planned_run(file: pathlib.Path, run_id: str) -> types.SimpleNamespace:
     except (ValueError, TypeError, AttributeError, IndexError) as error:
         raise BadInput(f"{file}: not a plan: {error}") from error
     require(not on_cuda or torch.cuda.is_available(), "device cuda is not available here")
-    require(on_cuda or run.mode != "reduce-overhead", "peer pytorch-cuda-graphs needs device cuda")
+    require(on_cuda or not (run.mode == "reduce-overhead" or run.fp8), f"peer {rung['peer']} needs device cuda")
+    missing = pytorch_fp8.obstacle(rows, run.batch * run.context) if run.fp8 else ""
+    require(not missing, f"peer pytorch-fp8 {missing}")
     missing = compilers.obstacle(on_cuda) if run.mode is not None else ""
     require(not missing, missing)
     return run
@@ -120,10 +125,9 @@ def execute(run: types.SimpleNamespace, tell) -> dict:
     backend = BACKENDS.get(run.attention)
     with sdpa_kernel(backend) if backend is not None else contextlib.nullcontext():
         trainer = Trainer(run, tokens)
-        timing = measure(trainer, run.warmup_steps, run.timed_steps, 1000 * run.least_window_s, tell)
-        memory = peak_memory(trainer.device)
+        timing, memory = measure(trainer, run.warmup_steps, run.timed_steps, 1000 * run.least_window_s, tell)
         facts = observe(trainer)
-    facts["peer"] = {"program": "PyTorch", "version": torch.__version__, "mode": run.mode or "eager"}
+    facts["peer"] = {"program": "PyTorch", "version": torch.__version__, "mode": "fp8" if run.fp8 else run.mode or "eager"}
     faults = statistics.median(timing["page_faults"][run.warmup_steps :])
     proofs = [dict(zip(("field", "passed", "expected", "observed"), proof))
               for proof in prove(run, facts, faults, memory["peak_bytes"])]

@@ -16,10 +16,11 @@ import sys
 import tempfile
 import types
 
+import pytorch_fp8
 import torch
 from pytorch_gpt2 import SIZES
 
-TYPE_NAMES = {torch.float32: "Float", torch.bfloat16: "BFloat16", torch.float16: "Half"}
+TYPE_NAMES = {torch.float32: "Float", torch.bfloat16: "BFloat16", torch.float16: "Half", torch.float8_e4m3fn: "Float8_e4m3fn"}
 AUTOCAST_TYPES = {"off": "Float", "bf16": "BFloat16", "fp16": "Half"}
 # In a profile: the operation, and the forward kernel, which is all that shows of a replayed step.
 FUSED_ATTENTION = {"efficient": (r"aten::_scaled_dot_product_efficient_attention", r".*fmha_cutlassF.*"),
@@ -203,10 +204,16 @@ def prove(run: types.SimpleNamespace, facts: dict, faults_per_step: float, peak_
     if compiled:  # whose logits never leave the graph
         kept = facts["kept_for_backward"]
         asked = AUTOCAST_TYPES[recipe["autocast"]]
-        good = good and asked in kept and kept.keys() <= {"Float", asked}
+        good = good and asked in kept and kept.keys() <= {"Float", asked} | ({"Float8_e4m3fn"} if run.fp8 else set())
         words += f"; the compiled forward pass keeps {asked} for the backward pass"
+    wanted = pytorch_fp8.PRODUCTS * (4 * micro_layers + run.accumulation) if run.fp8 else 0
+    in_fp8 = count("aten::_scaled_mm")
+    good = good and in_fp8 == wanted
+    if run.fp8:
+        words += f"; {wanted} products in fp8 in a step"
     yield ("autocast", good, words, f"logits {dtype}; product under autocast: {describe(made)}" +
            ("" if on_cuda else f"; {low} low-precision products in a step") +
+           (f"; {in_fp8} products in fp8" if run.fp8 else "") +
            (f"; kept: {', '.join(f'{count} {name}' for name, count in sorted(kept.items()))}" if compiled else ""))
 
     fused = {kind: count(operation) or count(kernel) for kind, (operation, kernel) in FUSED_ATTENTION.items()}

@@ -6,6 +6,7 @@ import struct
 import types
 
 import torch
+from pytorch_fp8 import use_fp8
 from pytorch_gpt2 import GPT2, VOCABULARY
 from torch import nn
 
@@ -92,14 +93,17 @@ class Trainer:
         residual = self.dtype if recipe["residual"] == "autocast" else torch.float32
         model = GPT2(run.model, recipe["vocabulary_rows"], run.positions, run.context, manual, run.seed, in_place_loss, residual)
         self.model = model.to(self.device)
+        if run.fp8:
+            use_fp8(self.model)
         if run.mode:
             # The key of compiled code on disk knows neither autocast's type nor which attention is enabled (pytorch/pytorch#185449).
-            torch.compiler.config.cache_key_tag = json.dumps(recipe, sort_keys=True)
+            torch.compiler.config.cache_key_tag = json.dumps([recipe, run.fp8], sort_keys=True)
         self.compiled = torch.compile(self.model, mode=run.mode) if run.mode else self.model
         self.parameters = list(self.model.parameters())
-        # Where CUDA graphs are replayed, a gradient lies in the graph's memory and the next replay overwrites it: micro-steps
-        # must add to tensors of our own (pytorch/pytorch#169545).
-        self.keep_gradients = run.mode in ("max-autotune", "reduce-overhead") and self.accumulation > 1
+        self.replays = run.mode in ("max-autotune", "reduce-overhead")
+        # A replayed gradient lies in the graph's memory, and the next replay overwrites it. So micro-steps must add to
+        # tensors of our own (pytorch/pytorch#169545).
+        self.keep_gradients = self.replays and self.accumulation > 1
         if self.keep_gradients:
             for p in self.parameters:
                 p.grad = torch.zeros_like(p)

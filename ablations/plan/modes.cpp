@@ -25,12 +25,14 @@ constexpr int64_t largest_value = 1 << 16;
 
 struct PeerMode {
   const char *name, *title;
-  bool on_cpu;
+  int least_capability = 0;    // of the GPU, 89 for 8.9; 0: a CPU will do
+  bool only_if_named = false;  // its numbers are less exact than those of the rung beside it
 };
-constexpr std::array<PeerMode, 4> known_peer_modes{{{"eager", "PyTorch eager", true},
-                                                    {"compile", "PyTorch compile", true},
-                                                    {"max-autotune", "PyTorch max-autotune", false},
-                                                    {"cuda-graphs", "PyTorch CUDA graphs", false}}};
+constexpr std::array<PeerMode, 5> known_peer_modes{{{"eager", "PyTorch eager"},
+                                                    {"compile", "PyTorch compile"},
+                                                    {"max-autotune", "PyTorch max-autotune", 10},
+                                                    {"cuda-graphs", "PyTorch CUDA graphs", 10},
+                                                    {"fp8", "PyTorch fp8", 89, true}}};
 
 [[noreturn]] void refuse(const std::string& message) { throw std::invalid_argument(message); }
 
@@ -63,16 +65,22 @@ std::vector<std::string> read_peer_modes(const DesignFlags& flags, const Machine
   }
   if (flags.peer != "pytorch") refuse(fmt::format("--with-peer must be pytorch, got {}", flags.peer));
   std::vector<std::string> here;
+  const int capability = machine.gpu ? machine.gpu->compute_capability : 0;
   for (const PeerMode& peer : known_peer_modes) {
-    if (peer.on_cpu || machine.gpu) here.emplace_back(peer.name);
+    const bool is_asked = !peer.only_if_named || !flags.peer_modes.empty();
+    if (capability >= peer.least_capability && is_asked) here.emplace_back(peer.name);
   }
   if (flags.peer_modes.empty()) return here;
   std::vector<std::string> asked = list_of(flags.peer_modes, "--peer-modes " + flags.peer_modes);
   for (const std::string& mode : asked) {
     if (std::ranges::find(here, mode) != here.end()) continue;
-    const bool known = std::ranges::any_of(known_peer_modes, [&](const PeerMode& peer) { return mode == peer.name; });
-    refuse(fmt::format("--peer-modes {}: {} {}; this machine can run {}", flags.peer_modes, mode,
-                       known ? "needs a CUDA device" : "is unknown", fmt::join(here, ", ")));
+    const auto known = std::ranges::find(known_peer_modes, mode, &PeerMode::name);
+    const std::string why = known == known_peer_modes.end() ? "is unknown"
+                            : machine.gpu
+                                ? fmt::format("needs compute capability {:.1f}", known->least_capability / 10.0)
+                                : "needs a CUDA device";
+    refuse(fmt::format("--peer-modes {}: {} {}; this machine can run {}", flags.peer_modes, mode, why,
+                       fmt::join(here, ", ")));
   }
   return asked;
 }
@@ -251,7 +259,7 @@ std::set<size_t> with_every_peer(const std::vector<Rung>& rungs, const std::vect
 }
 
 // Twins of what is planned: the same recipe and size, run by PyTorch.
-void add_peers(std::vector<Rung>& rungs, const Design& design, const std::string& ladder) {
+void add_peers(std::vector<Rung>& rungs, const Design& design, const std::string& ladder, const Shape& shape) {
   const size_t own = rungs.size();
   const std::set<size_t> chosen = with_every_peer(rungs, design.peer_rungs, ladder);
   for (size_t i = 0; i < own; ++i) {
@@ -265,7 +273,9 @@ void add_peers(std::vector<Rung>& rungs, const Design& design, const std::string
       peer.name = name_of(rungs[i]) + "-" + peer.peer;
       peer.against = i;
       if (peer.shape && !peer.reference) peer.reference = i;  // a sweep of one rung: it guards its peer
-      if (peer.reason = peer_obstacle(peer.recipe); !peer.reason.empty()) peer.status = Rung::Status::not_applicable;
+      const Shape size = peer.shape.value_or(shape);
+      peer.reason = peer_obstacle(peer.recipe, peer.peer, size.B * size.T);
+      if (!peer.reason.empty()) peer.status = Rung::Status::not_applicable;
       rungs.push_back(peer);
     }
   }
@@ -348,7 +358,7 @@ std::vector<Rung> rungs_of(const Ladder& ladder, const Design& design, const Sha
       rungs = sweep(ladder, rungs, design, shape);
       break;
   }
-  add_peers(rungs, design, ladder.name);
+  add_peers(rungs, design, ladder.name, shape);
   return rungs;
 }
 

@@ -14,6 +14,8 @@ using files::Json;
 
 namespace {
 
+constexpr auto in_fp8 = "pytorch-fp8";
+
 const Json& declaration() {
   static const Json can_do = files::read_any_json(files::resource_root() / "ablations" / "peers" / "pytorch.json");
   return can_do;
@@ -23,7 +25,7 @@ std::vector<std::string> fields_of_own_way() { return declaration().at("own_way"
 
 }  // namespace
 
-std::string peer_obstacle(const model::Recipe& recipe) {
+std::string peer_obstacle(const model::Recipe& recipe, const std::string& peer, int64_t tokens) {
   const Json& declared = declaration().at("fields");
   const std::vector<std::string> own_way = fields_of_own_way();
   const Json plain = model::to_json(model::Recipe());
@@ -36,8 +38,14 @@ std::string peer_obstacle(const model::Recipe& recipe) {
                                               : *values == "any";
     if (!can) return fmt::format("PyTorch cannot do {} {}", field, value.dump());
   }
-  return "";
+  if (peer != in_fp8) return "";
+  if (recipe.autocast != model::Autocast::bf16) return "PyTorch's fp8 products need autocast bf16";
+  if (recipe.vocabulary_rows % 16 == 0 && tokens % 16 == 0) return "";
+  return fmt::format("PyTorch's fp8 products need multiples of 16: vocabulary_rows is {}, and a batch has {} tokens",
+                     recipe.vocabulary_rows, tokens);
 }
+
+double peer_tolerance(const std::string& peer) { return peer == in_fp8 ? 2e-2 : 0; }
 
 model::Recipe peer_recipe(const model::Recipe& recipe) {
   Json fields = model::to_json(recipe);

@@ -49,8 +49,11 @@ TracedRun trace_run(const RunOptions& options, const std::string& title) {
   if (monitor) monitor->begin();
   const std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
   const auto processor = harness::processor_time();
-  const harness::Timing timing = harness::measure(workload, options.warmup_steps, options.timed_steps);
-  const PeakMemory memory = peak_memory(options.recipe);
+  PeakWatch peak(options.recipe);
+  const harness::Timing timing = harness::measure(
+      workload, options.warmup_steps, options.timed_steps, [&](int64_t steps) { peak.after_step(steps); },
+      [&] { peak.begin_window(); });
+  const PeakMemory memory = peak.peak();
   const std::span<const double> timed = std::span(timing.step_ms).subspan(static_cast<size_t>(timing.warmup_steps));
 
   workload.follow_autograd();

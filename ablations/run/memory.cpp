@@ -1,6 +1,7 @@
 #include "ablations/run/memory.h"
 
 #include "harness/machine/system_memory.h"
+#include "model/execution.h"
 #include "text/text.h"
 
 #include <ATen/Context.h>
@@ -9,6 +10,7 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <fstream>
@@ -28,6 +30,14 @@ int64_t peak_resident_kib() {
   return usage.ru_maxrss;
 }
 
+void forget_peak(const model::Recipe& recipe) {
+  if (recipe.device == model::Device::cuda) {
+    c10::cuda::CUDACachingAllocator::resetPeakStats(0);
+  } else {
+    std::ofstream("/proc/self/clear_refs") << 5;  // VmHWM becomes what is resident now (man 5 proc)
+  }
+}
+
 }  // namespace
 
 PeakMemory peak_memory(const model::Recipe& recipe) {
@@ -44,10 +54,29 @@ void reset_peak_memory(const model::Recipe& recipe) {
   if (recipe.device == model::Device::cuda) {
     at::cuda::clearCublasWorkspaces();  // one of them keeps the whole block that it lies in
     c10::cuda::CUDACachingAllocator::emptyCache();
-    c10::cuda::CUDACachingAllocator::resetPeakStats(0);
-    return;
   }
-  std::ofstream("/proc/self/clear_refs") << 5;  // VmHWM becomes what is resident now (man 5 proc)
+  forget_peak(recipe);
+}
+
+void PeakWatch::after_step(int64_t steps) {
+  if (recipe_.execution != model::Execution::graph || steps + 1 != model::runs_before_replay) return;
+  c10::cuda::CUDACachingAllocator::emptyCache();  // as the capture does
+  begin();
+}
+
+void PeakWatch::begin_window() {
+  if (recipe_.execution == model::Execution::eager) begin();
+}
+
+void PeakWatch::begin() {
+  before_bytes_ = peak_memory(recipe_).peak_bytes;
+  forget_peak(recipe_);
+}
+
+PeakMemory PeakWatch::peak() const {
+  PeakMemory peak = peak_memory(recipe_);
+  peak.run_peak_bytes = std::max(before_bytes_, peak.peak_bytes);
+  return peak;
 }
 
 std::string available_host_memory() {

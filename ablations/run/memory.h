@@ -16,6 +16,24 @@ PeakMemory peak_memory(const model::Recipe& recipe);
 // peak stays.
 void reset_peak_memory(const model::Recipe& recipe);
 
+// Tells the peak of a run's timed steps from that of the whole run, in whose first steps products are timed. What a
+// replayed graph takes is allocated once, when it is captured; so its peak begins there. On a CPU without
+// /proc/self/clear_refs both peaks are the run's.
+class PeakWatch {
+ public:
+  explicit PeakWatch(const model::Recipe& recipe) : recipe_(recipe) {}
+
+  void after_step(int64_t steps);  // so many were taken
+  void begin_window();             // the next step is the first timed one
+  [[nodiscard]] PeakMemory peak() const;
+
+ private:
+  void begin();
+
+  model::Recipe recipe_;
+  int64_t before_bytes_ = 0;
+};
+
 // "1.25 GiB of the host's memory were available"
 std::string available_host_memory();
 

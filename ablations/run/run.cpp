@@ -138,7 +138,13 @@ Record measured_run(const RunOptions& options, const std::function<void(int64_t)
   Watch watch(options.recipe.device);
   DataWatch data(trainer.inputs().file(), options.cold_cache);
   std::optional<AllocatorCalls> calls;  // on a GPU
+  PeakWatch peak_watch(options.recipe);
+  const auto after_step = [&](int64_t steps) {
+    peak_watch.after_step(steps);
+    on_step(steps);
+  };
   const auto on_begin = [&] {
+    peak_watch.begin_window();
     if (workload.on_cuda()) calls = allocator_calls();
     watch.begin();
     data.begin();
@@ -148,11 +154,11 @@ Record measured_run(const RunOptions& options, const std::function<void(int64_t)
     watch.end();
     if (calls) calls = allocator_calls() - *calls;
   };
-  const harness::Timing timing = harness::measure(workload, options.warmup_steps, options.timed_steps, on_step,
+  const harness::Timing timing = harness::measure(workload, options.warmup_steps, options.timed_steps, after_step,
                                                   on_begin, on_end, 1000 * options.least_window_s);
 
   // Read before observing, which takes memory and more steps.
-  const PeakMemory peak = peak_memory(options.recipe);
+  const PeakMemory peak = peak_watch.peak();
   Record record;
   record.data = data.complete(workload.opened_bytes());
   record.timing = timing_of(timing, workload.data_ms(), trainer, calls);

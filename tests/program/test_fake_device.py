@@ -260,6 +260,12 @@ def test_memory_at_full_size(run, ladder) -> None:
         assert plan["tensor_bytes"] + allocator == pytest.approx(of["reserved_peak_bytes"], rel=0.2), (rung, plan)
 
 
+def test_memory_of_timing_products_is_not_the_timed_steps(own_kernels, run) -> None:
+    """A product that adds to its result is timed on a copy: the head's weight gradient."""
+    memory = run("fused_loss", "-B", "16", "--warmup", "4", "--steps", "1")["memory"]
+    assert memory["run_peak_bytes"] > memory["peak_bytes"] + 100e6, memory
+
+
 def test_doctor_plans_for_the_device_that_is_here(ladder, device) -> None:
     plan = ["doctor", "--plan", '{"device": "cuda", "autocast": "bf16"}', *TINY[:6]]
     older = device | {"FAKE_CUDA_CAPABILITY": "7.5"}

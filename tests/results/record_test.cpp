@@ -83,7 +83,7 @@ TEST(RecordDocument, KeepsWhatOnlyAGpusHas) {
   json["timing"].update({{"device_ms", 12.5}, {"allocator", {{"allocations", 1}, {"frees", 2}, {"retries", 3}}}});
   json["timing"]["processor_lost"] = nullptr;
   json["timing"]["loss"][1] = nullptr;
-  json["memory"]["reserved_peak_bytes"] = 9;
+  json["memory"].update({{"reserved_peak_bytes", 9}, {"run_peak_bytes", 10}});
   json["environment"]["gpu"] = {{"name", "NVIDIA H200"}, {"compute_capability", 90}, {"memory_bytes", 1 << 30}};
   json["environment"].update({{"driver", "580.82.07"}, {"cudnn", 91002}, {"no_gpu_reason", nullptr}});
   expect_kept(json);

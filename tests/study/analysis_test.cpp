@@ -309,6 +309,15 @@ TEST_F(Analysis, APeerStandsBesideItsTwinAndNotInTheLadder) {
   EXPECT_NE(table.find("the same work in PyTorch"), std::string::npos);
   EXPECT_NE(table.find("1.50x [1.50-1.50]"), std::string::npos);
   EXPECT_EQ(table.find("+ PyTorch"), std::string::npos);
+  // A peer in fp8 may be further off.
+  for (int64_t repeat = 0; repeat < 3; ++repeat) {
+    Json off = good(run_of(2, repeat), 75);
+    for (Json& loss : off["timing"]["loss"]) loss = loss.get<double>() + 0.015;
+    write(run_of(2, repeat), off);
+  }
+  EXPECT_EQ(study()["rungs"][2]["status"], "void");
+  plan_.rungs[2].peer = "pytorch-fp8";
+  EXPECT_EQ(study()["rungs"][2]["status"], "measured");
   // It is guarded by the same reference as the rungs are.
   Json record = good(run_of(2, 1), 80);
   record["timing"]["loss"] = {10.0, 9.0, 8.0};

@@ -186,6 +186,28 @@ TEST(Peers, EagerRungsHaveAnEagerTwinAndTheLastHasAll) {
   EXPECT_EQ(swept[5].shape->B, 2);
 }
 
+TEST(Peers, Fp8IsOnlyWhereItIsNamedAndCanBe) {
+  const DesignFlags flags{.peer = "pytorch", .peer_modes = "fp8", .peer_rungs = {"tf32", "bf16", "vocab"}};
+  const auto rungs = made("gpt2", flags, hopper);
+  std::vector<std::string> reasons;
+  for (size_t i = 9; i < rungs.size(); ++i) reasons.push_back(rungs[i].reason);
+  EXPECT_EQ(reasons, (std::vector<std::string>{"PyTorch's fp8 products need autocast bf16",
+                                               "PyTorch's fp8 products need multiples of 16: vocabulary_rows is "
+                                               "50257, and a batch has 16 tokens",
+                                               ""}));
+  EXPECT_EQ(name_of(rungs.back()), "vocab-pytorch-fp8");
+  const DesignFlags swept{.sweep = "batch=1,2", .peer = "pytorch", .peer_modes = "fp8"};
+  EXPECT_EQ(made("gpt2", swept, hopper).at(2).status, Rung::Status::not_applicable);
+  EXPECT_EQ(made("gpt2", swept, hopper).at(3).status, Rung::Status::planned);
+  Machine ampere = hopper;
+  ampere.gpu->compute_capability = 80;
+  EXPECT_EQ(refusal("gpt2", swept, ampere),
+            "--peer-modes fp8: fp8 needs compute capability 8.9; this machine can run eager, compile, max-autotune, "
+            "cuda-graphs");
+  EXPECT_EQ(refusal("gpt2-cpu", swept, cpu),
+            "--peer-modes fp8: fp8 needs a CUDA device; this machine can run eager, compile");
+}
+
 TEST(Design, RefusesFlagsThatDoNotFit) {
   const auto says = [](const DesignFlags& flags, const std::string& words) {
     EXPECT_NE(refusal("gpt2-cpu", flags, cpu).find(words), std::string::npos) << refusal("gpt2-cpu", flags, cpu);

@@ -87,17 +87,25 @@ TEST(Observe, LeavesATrainerAsItWasWhereAStepFails) {
   EXPECT_TRUE(trainer.on_phase.target_type() == on_phase);
 }
 
-TEST(PeakMemory, IsOfWhatComesAfterAReset) {
-  if (::access("/proc/self/clear_refs", W_OK) != 0) GTEST_SKIP() << "this kernel forgets no peak";
-  constexpr size_t bytes = size_t{256} << 20;
+void plant_peak(size_t bytes) {
   void* const block = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(block, MAP_FAILED);
   std::memset(block, 1, bytes);
   ::munmap(block, bytes);
-  const auto peak = [] { return peak_memory({}).peak_bytes; };
-  const int64_t before = peak();
+}
+
+TEST(PeakMemory, OfTheTimedStepsKnowsNothingOfEarlierOnes) {
+  if (::access("/proc/self/clear_refs", W_OK) != 0) GTEST_SKIP() << "this kernel forgets no peak";
+  constexpr int64_t mib = int64_t{1} << 20;
+  reset_peak_memory({});  // other tests had theirs
+  PeakWatch watch({});
+  plant_peak(512 * mib);
+  watch.begin_window();
+  plant_peak(256 * mib);
+  const PeakMemory found = watch.peak();
+  EXPECT_NEAR(static_cast<double>(found.run_peak_bytes.value() - found.peak_bytes), 256 * mib, 56 * mib);
   reset_peak_memory({});
-  EXPECT_LT(peak(), before - (int64_t{200} << 20));
+  EXPECT_LT(peak_memory({}).peak_bytes, found.peak_bytes - 200 * mib);
 }
 
 }  // namespace observe_test
