@@ -2,7 +2,7 @@
 #include "ablations/techniques/norm/add_norm.h"
 
 #include "ablations/techniques/products/column_sum.h"
-#include "tests/ablations/techniques/cuda/kernel_test.h"
+#include "tests/ablations/techniques/cuda/fp8_test.h"
 
 #include <optional>
 
@@ -321,6 +321,34 @@ TYPED_TEST(AddNorm, BackwardOfNoRowsIsZero) {
   const Backward found = backward(in, Upstream<TypeParam>(in.shape, false), false);
   EXPECT_EQ(found.weight_gradient, std::vector<double>(8));
   EXPECT_EQ(found.added_bias_gradient, std::vector<double>(8));
+}
+
+TEST(AddNormCopies, AreTheNormalizedRowsOverTheScale) {
+  const size_t N = 5, C = 264;
+  const Buffer<bf16> x = random<bf16>(N * C, 1, 3);
+  const Buffer<float> weight = random<float>(C, 2), bias = random<float>(C, 3), scale = filled<float>(1, 0.03);
+  const Results results = in_both_orders([&] {
+    Buffer<bf16> normalized(N * C);
+    Buffer<float> mean(N), rstd(N);
+    Buffer<uint8_t> copy(N * C);
+    add_norm_forward<bf16, bf16, float>({.x = x.data(),
+                                         .y = nullptr,
+                                         .weight = weight.data(),
+                                         .bias = bias.data(),
+                                         .sum = nullptr,
+                                         .normalized = normalized.data(),
+                                         .mean = mean.data(),
+                                         .rstd = rstd.data(),
+                                         .N = N,
+                                         .C = C,
+                                         .eps = 1e-5F,
+                                         .copy = copy.data(),
+                                         .copy_scale = scale.data()},
+                                        nullptr);
+    return Results{normalized.doubles(), e4m3_values(copy)};
+  });
+  for (size_t i = 0; i < N * C; ++i)
+    ASSERT_NEAR(results[1][i] * scale.at(0), results[0][i], std::abs(results[0][i]) / 15 + 0.03 / 1024) << i;
 }
 
 }  // namespace kernels_add_norm_test

@@ -15,8 +15,9 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[4]
 TECHNIQUES = ROOT / "ablations/techniques"
 # Headers with what compiles them.
-HEADERS = {"device.h": "cross_entropy.cu", "column_strips.h": "column_sum.cu"}
-KERNELS = {file.name: file for file in [*TECHNIQUES.glob("*/*.cu"), TECHNIQUES / "cuda/device.h", TECHNIQUES / "products/column_strips.h"]}
+HEADERS = {"device.h": "cross_entropy.cu", "column_strips.h": "column_sum.cu", "gelu.inc.h": "gelu.cu"}
+KERNELS = {file.name: file for file in [*TECHNIQUES.glob("*/*.cu"), TECHNIQUES / "cuda/device.h", TECHNIQUES / "products/column_strips.h",
+                                        TECHNIQUES / "mlp/gelu.inc.h"]}
 BUILD = pathlib.Path(os.environ.get("LADDER_BUILD", ROOT / "build/release"))
 
 # For each file the tests, and the faults: what is wrong, the text, and what becomes of it.
@@ -62,8 +63,8 @@ FAULTS = {
         ("no elements after the last vector", "if (i < count % Width)", "if (false)"),
         ("a vector past the last", "if (i < vectors)", "if (i <= vectors)"),
         ("the sums are of what comes in", "store(a.gradient + first, values); return values;", "store(a.gradient + first, values); return at;"),
-        ("huge values are not cut off", "= x > 10.0F ? 10.0F : x < -10.0F ? -10.0F : x;", "= x;"),
     ],
+    ("gelu.inc.h", "Gelu/*"): [("huge values are not cut off", "= x > 10.0F ? 10.0F : x < -10.0F ? -10.0F : x;", "= x;")],
     ("scale.cu", "Scale/*"): [
         ("no elements after the last vector", "if (i < count % Width)", "if (false)"),
         ("a vector past the last", "if (i < vectors)", "if (i <= vectors)"),
@@ -81,6 +82,21 @@ FAULTS = {
         ("the parts lie behind each other", "row * pitch + part * a.C + column, values", "row * a.C + part * a.N * a.C + column, values"),
         ("the sums of the second part are the first's", "a.partials + int64_t{blockIdx.y} * pitch + part * a.C", "a.partials + int64_t{blockIdx.y} * pitch + (part % 2) * a.C"),
     ],
+    ("add_norm.cu", "AddNormCopies*"): [("the scale is not inverted", "1.0F / *a.copy_scale", "*a.copy_scale")],
+    ("cross_entropy.cu", "CrossEntropyCopies*"): [
+        ("the target's copy is a probability", "copy[target] = e5m2_of(gradient * to_copy);", "{}"),
+        ("padding's copy is not written", "copy[column] = 0;", "{}"),
+    ],
+    ("row_copies.cu", "RowCopies*"): [
+        ("rows that are made at once share a scale", "place * rows_at_once + r) * most_warps + lane()", "place * rows_at_once) * most_warps + lane()"),
+        ("one place for the greatest", "place = 1 - place;", ""),
+        ("GELU without the bias", "gelu(to_float(x.values[e]) + to_float(b.values[e]))", "gelu(to_float(x.values[e]))"),
+    ],
+    ("weight_copies.cu", "WeightCopies*"): [
+        ("four rows of the transpose the other way round", "<< 8 * k", "<< 8 * (3 - k)"),
+        ("half of the tiles give no scale", "a.tiles[i].weight == block", "a.tiles[i].weight == block && i % 2 == 0"),
+        ("the bound of a LayerNorm without its bias", "* weight + bias;", "* weight;"),
+    ],
     ("embedding.cu", "Embedding*"): [
         ("positions go on past the context", "row % a.context * a.C", "row * a.C"),
         ("a token that is none is read", "known ? to_float", "true ? to_float"),
@@ -92,7 +108,7 @@ FAULTS = {
 }
 # block_sum's is in a header.
 BARRIERS = {"add_norm.cu": "AddNorm/*", "column_sum.cu": "ColumnSums/*", "column_strips.h": "ColumnSums/*",
-            "cross_entropy.cu": "CrossEntropyOf/*", "device.h": "MeanLoss*"}
+            "cross_entropy.cu": "CrossEntropyOf/*", "device.h": "MeanLoss*", "row_copies.cu": "RowCopies*", "weight_copies.cu": "WeightCopies*"}
 
 
 def planted() -> list:
