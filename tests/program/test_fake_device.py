@@ -21,7 +21,7 @@ BUSY = "shared: the processor was busy with something else"  # as it may well be
 
 @pytest.fixture(scope="module", name="device")
 def fixture_device(preloadable) -> dict[str, str]:
-    library = os.environ.get("FAKE_CUDA") or pytest.skip("FAKE_CUDA is not set: the headers of cuBLAS or cuDNN were not found")
+    library = os.environ.get("FAKE_CUDA") or pytest.skip("FAKE_CUDA is not set: the headers of cuBLAS, cuDNN or NCCL were not found")
     return {"LD_PRELOAD": str(preloadable(library)), "CUDA_VISIBLE_DEVICES": "0"}
 
 
@@ -76,6 +76,21 @@ def test_each_fused_rung_launches_fewer_kernels(own_kernels, run, tmp_path) -> N
     print("\nlaunches in a step of two layers:", *(f"{rung:12} {count:5}" for rung, count in launches.items()), sep="\n  ")
     fused = [launches[rung] for rung in rungs[rungs.index("residual16"):]]
     assert len(fused) == 5 and fused == sorted(set(fused), reverse=True), launches
+
+
+@pytest.mark.parametrize(("last", "reductions"), [("fused_adamw", 2), ("master_weights", 3)])
+def test_a_rank_reduces_within_the_graph(own_kernels, ladder, device, tmp_path, last, reductions) -> None:
+    """By an NCCL of make-believe. Master weights are reduced layer by layer, and then what is complete at the end."""
+    rungs = [*FUSED["rungs"][: FUSED["rungs"].index(last) + 1], "ddp"]
+    several = write_json(tmp_path / "several.json", {**FUSED, "name": "several", "rungs": rungs})
+    done = ladder("run", "--ladder", several, "--rung", "ddp", *TINY, "--out", tmp_path / "record.json", variables=device | {"WORLD_SIZE": "1"})
+    assert done.returncode == 1, done.stderr
+    record = read_json(tmp_path / "record.json")
+    calls, passed = record["observations"]["cuda_calls"], proofs(record)
+    assert (calls["host_waits"], calls["graph_launches"], calls["kernel_launches"]) == (0, 1, 0), calls
+    assert record["observations"]["all_reduces"]["calls"] == reductions
+    assert passed["data_parallel"] and passed["execution"] and passed["device"], record["proofs"]
+    assert record["scaling"]["alone_ms"] > 0
 
 
 def test_packed_attention_launches_what_flash_attention_does(run, tmp_path) -> None:
