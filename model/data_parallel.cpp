@@ -170,7 +170,9 @@ DataParallel::DataParallel(const Ranks& ranks, const std::vector<Parameter>& par
   std::vector<Tensor> tensors;
   for (const Parameter& parameter : parameters) tensors.push_back(parameter.tensor);
   group_->processes = processes_of(ranks, work, tensors.front().device());
-  with_others(ranks, [&] { c10d::verify_params_across_processes(group_->processes, tensors, std::nullopt); });
+  if (ranks.size > 1) {
+    with_others(ranks, [&] { c10d::verify_params_across_processes(group_->processes, tensors, std::nullopt); });
+  }
   if (gradients == nullptr) group_->reducer = reducer_of(group_->processes, tensors);
 }
 

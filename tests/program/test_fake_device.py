@@ -78,9 +78,9 @@ def test_each_fused_rung_launches_fewer_kernels(own_kernels, run, tmp_path) -> N
     assert len(fused) == 5 and fused == sorted(set(fused), reverse=True), launches
 
 
-@pytest.mark.parametrize(("last", "reductions"), [("fused_adamw", 2), ("master_weights", 3)])
-def test_a_rank_reduces_within_the_graph(own_kernels, ladder, device, tmp_path, last, reductions) -> None:
-    """By an NCCL of make-believe. Master weights are reduced layer by layer, and then what is complete at the end."""
+@pytest.mark.parametrize("last", ["fused_adamw", "master_weights"])
+def test_a_rank_reduces_within_the_graph(own_kernels, ladder, device, tmp_path, last) -> None:
+    """By an NCCL of make-believe: two buckets and the loss, or two layers and the rest."""
     rungs = [*FUSED["rungs"][: FUSED["rungs"].index(last) + 1], "ddp"]
     several = write_json(tmp_path / "several.json", {**FUSED, "name": "several", "rungs": rungs})
     done = ladder("run", "--ladder", several, "--rung", "ddp", *TINY, "--out", tmp_path / "record.json", variables=device | {"WORLD_SIZE": "1"})
@@ -88,7 +88,7 @@ def test_a_rank_reduces_within_the_graph(own_kernels, ladder, device, tmp_path, 
     record = read_json(tmp_path / "record.json")
     calls, passed = record["observations"]["cuda_calls"], proofs(record)
     assert (calls["host_waits"], calls["graph_launches"], calls["kernel_launches"]) == (0, 1, 0), calls
-    assert record["observations"]["all_reduces"]["calls"] == reductions
+    assert record["observations"]["all_reduces"]["calls"] == 3
     assert passed["data_parallel"] and passed["execution"] and passed["device"], record["proofs"]
     assert record["scaling"]["alone_ms"] > 0
 
