@@ -237,6 +237,7 @@ void Trainer::take_step(bool alone) {
 }
 
 void Trainer::synchronize() const {
+  wait_for_reductions();
   if (device_.is_cuda()) c10::cuda::device_synchronize();
 }
 
@@ -252,7 +253,7 @@ bool Trainer::on_any_rank(bool value) {
   return answers_[answer_].host.item<float>() > 0;
 }
 
-// Before the host reads what other ranks have a part in.
+// Without it the host would wait for a lost rank for ever.
 void Trainer::wait_for_reductions() const {
   if (!parallel_ || !device_.is_cuda()) return;
   c10::cuda::CUDAEvent reached;

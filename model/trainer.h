@@ -114,7 +114,7 @@ class Trainer {
   // `where`.
   void load_state(const std::map<std::string, at::Tensor>& tensors, const std::string& where);
 
-  // Waits for the device.
+  // Waits for the device. Throws LostRank.
   void synchronize() const;
 
   // Steps that the gradient scaler skipped (fp16), 0 otherwise. Waits for the device.
