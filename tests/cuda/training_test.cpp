@@ -257,7 +257,7 @@ TEST(Training, GoesOnFromItsStateAndIsEvaluatedInBetween) {
 TEST(Ranks, ReduceWithinTheGraph) {
   if (rehearsal()) GTEST_SKIP() << "a CPU has no graphs";
   const Recipe separate = on_device({.execution = Execution::graph, .optimizer = Optimizer::fused});
-  for (Recipe recipe : {separate, rungs().back().recipe}) {
+  for (Recipe recipe : std::vector<Recipe>{separate, rungs().back().recipe}) {
     const TrainerOptions options{.B = 2, .T = 64, .accumulation = 2, .max_steps = 20, .schedule = steep};
     const std::vector<double> expected = losses(small(), recipe, options);
     recipe.data_parallel = Parallel::ddp;
