@@ -19,9 +19,11 @@
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <sstream>
 #include <string_view>
+#include <thread>
 
 namespace model {
 
@@ -49,6 +51,13 @@ std::string first_line(const std::exception& error) {
   return text.starts_with('[') && end != std::string::npos ? text.substr(end + 2) : text;
 }
 
+LostRank lost_rank(const Ranks& ranks, const std::string& why) {
+  return LostRank(
+      fmt::format("rank {} of {} has lost another rank, which has ended or has not answered for {} s "
+                  "(LADDER_RANK_TIMEOUT): {}",
+                  ranks.rank, ranks.size, ranks.timeout.count(), why));
+}
+
 // Calls what needs the other ranks. The classes of Gloo's errors are in its headers, which are missing. But each error
 // names the file of Gloo's that it comes from.
 template <class Work>
@@ -60,10 +69,7 @@ auto with_others(const Ranks& ranks, Work&& work) {
     const bool is_of_c10d = dynamic_cast<const c10::DistNetworkError*>(&error) != nullptr ||
                             dynamic_cast<const c10::DistStoreError*>(&error) != nullptr;
     if (!is_of_c10d && std::string_view(error.what()).find("/gloo/") == std::string_view::npos) throw;
-    throw LostRank(
-        fmt::format("rank {} of {} has lost another rank, which has ended or has not answered for {} s "
-                    "(LADDER_RANK_TIMEOUT): {}",
-                    ranks.rank, ranks.size, ranks.timeout.count(), first_line(error)));
+    throw lost_rank(ranks, first_line(error));
   }
 }
 
@@ -115,7 +121,7 @@ c10::intrusive_ptr<c10d::Backend> gloo_of(const c10::intrusive_ptr<c10d::Store>&
 #if LADDER_NCCL
 c10::intrusive_ptr<c10d::Backend> nccl_of(const c10::intrusive_ptr<c10d::Store>& store, const Ranks& ranks) {
   const auto options = c10d::ProcessGroupNCCL::Options::create();
-  options->timeout = ranks.timeout;
+  options->timeout = 2 * ranks.timeout;  // wait_for() throws before NCCL's watchdog ends the process
   return c10::make_intrusive<c10d::ProcessGroupNCCL>(c10::make_intrusive<c10d::PrefixStore>("nccl", store),
                                                      static_cast<int>(ranks.rank), static_cast<int>(ranks.size),
                                                      options);
@@ -158,14 +164,16 @@ std::unique_ptr<c10d::Reducer> reducer_of(const Processes& processes, const std:
 
 }  // namespace
 
-DataParallel::DataParallel(const Ranks& ranks, const std::vector<Parameter>& parameters,
+DataParallel::DataParallel(const Ranks& ranks, const std::vector<Parameter>& parameters, Gradients* gradients,
                            const std::vector<std::string>& work)
-    : ranks_(ranks), group_(std::make_unique<Group>()) {
+    : ranks_(ranks), gradients_(gradients), group_(std::make_unique<Group>()) {
   std::vector<Tensor> tensors;
   for (const Parameter& parameter : parameters) tensors.push_back(parameter.tensor);
   group_->processes = processes_of(ranks, work, tensors.front().device());
-  with_others(ranks, [&] { c10d::verify_params_across_processes(group_->processes, tensors, std::nullopt); });
-  group_->reducer = reducer_of(group_->processes, tensors);
+  if (ranks.size > 1) {
+    with_others(ranks, [&] { c10d::verify_params_across_processes(group_->processes, tensors, std::nullopt); });
+  }
+  if (gradients == nullptr) group_->reducer = reducer_of(group_->processes, tensors);
 }
 
 DataParallel::~DataParallel() = default;
@@ -174,15 +182,29 @@ void DataParallel::copy_from_first(const std::vector<Tensor>& tensors) {
   constexpr size_t at_a_time = 250 << 20;  // bytes, as DistributedDataParallel has it
   const at::NoGradGuard no_grad;
   std::vector<Tensor> values;
-  for (const Tensor& tensor : tensors) values.push_back(tensor.detach());
+  for (const Tensor& tensor : tensors) {
+    // NCCL knows no int16.
+    values.push_back(tensor.scalar_type() == at::kShort ? tensor.view(at::kByte) : tensor.detach());
+  }
   with_others(ranks_, [&] { c10d::broadcast_coalesced(group_->processes, values, at_a_time, /*rank=*/0); });
 }
 
-void DataParallel::backward(const Tensor& loss) {
-  with_others(ranks_, [&] {
-    group_->reducer->rebuild_buckets();  // once: in the order in which gradients were seen to be ready
-    group_->reducer->prepare_for_backward({});
-    loss.backward();
+Tensor DataParallel::backward(const Tensor& loss, const Tensor& values) {
+  return with_others(ranks_, [&] {
+    if (gradients_ == nullptr) {
+      group_->reducer->rebuild_buckets();  // once: in the order in which gradients were seen to be ready
+      group_->reducer->prepare_for_backward({});
+      loss.backward();
+      return mean(values);
+    }
+    std::vector<c10::intrusive_ptr<c10d::Work>> reductions;
+    gradients_->values().copy_(values);
+    gradients_->backward(loss, [&](const Tensor& chunk) {
+      std::vector<Tensor> one{chunk};
+      reductions.push_back(group_->processes->allreduce(one));
+    });
+    for (const auto& reduction : reductions) reduction->wait();  // on a GPU the stream waits, not the host
+    return gradients_->values();
   });
 }
 
@@ -194,14 +216,22 @@ Tensor DataParallel::mean(const Tensor& tensor) {
   });
 }
 
-bool DataParallel::any(bool value) {
-  return with_others(ranks_, [&] {
-    std::vector<Tensor> one{at::full({1}, value ? 1 : 0, at::kInt)};
-    c10d::AllreduceOptions options;
-    options.reduceOp = c10d::ReduceOp::MAX;
-    group_->processes->allreduce(one, options)->wait();
-    return one.front().item<int>() != 0;
+void DataParallel::wait_for_ranks() {
+  with_others(ranks_, [&] {
+    std::vector<Tensor> one{at::zeros({1})};
+    group_->processes->allreduce(one)->wait();
   });
+}
+
+void DataParallel::wait_for(const c10::cuda::CUDAEvent& event) const {
+  const auto end = std::chrono::steady_clock::now() + ranks_.timeout;
+  while (!event.query()) {
+    if (std::chrono::steady_clock::now() > end) {
+      group_->processes->abort();  // else the GPU would wait for the other rank for ever
+      throw lost_rank(ranks_, "the GPU still waits for it");
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
 }
 
 }  // namespace model

@@ -1,13 +1,15 @@
 // Data parallel training (Li et al. 2020, "PyTorch Distributed"). Each rank works on its share of a batch. All take the
-// same step with the mean of their gradients. PyTorch's c10d does the work. Its Reducer puts gradients into buckets and
-// averages each bucket while the backward pass goes on: by Gloo on CPUs, by NCCL on GPUs.
+// same step with the mean of their gradients. PyTorch's c10d does the work, by Gloo on CPUs, by NCCL on GPUs. It
+// reduces static gradients in their own buffer (gradients.h). For others its Reducer has buckets. Both do it while the
+// backward pass goes on.
 #pragma once
 
 #include "model/gpt2.h"
+#include "model/gradients.h"
 #include "model/ranks.h"
-#include "model/recipe.h"
 
 #include <ATen/ATen.h>
+#include <c10/cuda/CUDAEvent.h>
 
 #include <memory>
 #include <stdexcept>
@@ -24,10 +26,12 @@ class LostRank : public std::runtime_error {
 
 class DataParallel {
  public:
-  // Returns when all ranks are there. `work`: what must be the same on all of them, a line each. The parameters must
-  // outlive it. Throws std::invalid_argument for a rank that has other work than rank 0. Throws LostRank if one does
-  // not come within twice Ranks::timeout. On a GPU throws std::runtime_error if the program was built without NCCL.
-  DataParallel(const Ranks& ranks, const std::vector<Parameter>& parameters, const std::vector<std::string>& work);
+  // Returns when all ranks are there. `work`: what must be the same on all of them, a line each. `gradients`: static
+  // ones, or null. They and the parameters must outlive it. Throws std::invalid_argument for a rank that has other work
+  // than rank 0. Throws LostRank if one does not come within twice Ranks::timeout. On a GPU throws std::runtime_error
+  // if the program was built without NCCL.
+  DataParallel(const Ranks& ranks, const std::vector<Parameter>& parameters, Gradients* gradients,
+               const std::vector<std::string>& work);
   ~DataParallel();
   DataParallel(const DataParallel&) = delete;  // autograd calls its hooks
   DataParallel& operator=(const DataParallel&) = delete;
@@ -36,17 +40,22 @@ class DataParallel {
 
   // Copies rank 0's values into the tensors of all ranks.
   void copy_from_first(const std::vector<at::Tensor>& tensors);
-  // loss.backward(). Afterwards each gradient is the mean over all ranks, with what was accumulated before. On a GPU
-  // this is only enqueued.
-  void backward(const at::Tensor& loss);
+  // loss.backward(). Afterwards each gradient is the mean over all ranks, with what was accumulated before. Returns the
+  // mean of `values` (2) float32. Where gradients are static, both are sums over all ranks. On a GPU this is only
+  // enqueued, and may be captured.
+  [[nodiscard]] at::Tensor backward(const at::Tensor& loss, const at::Tensor& values);
   // The mean of a tensor over all ranks; on a GPU it is enqueued.
   [[nodiscard]] at::Tensor mean(const at::Tensor& tensor);
-  // Whether `value` is true on some rank. Also waits until all ranks are there; the GPU goes on.
-  [[nodiscard]] bool any(bool value);
+  // Waits until all ranks are there; the GPU goes on.
+  void wait_for_ranks();
+
+  // Waits for what the GPU does with other ranks. Throws LostRank if that takes longer than Ranks::timeout.
+  void wait_for(const c10::cuda::CUDAEvent& event) const;
 
  private:
   struct Group;  // c10d's objects
   Ranks ranks_;
+  Gradients* gradients_;
   std::unique_ptr<Group> group_;
 };
 

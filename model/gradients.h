@@ -1,6 +1,9 @@
-// Gradients in buffers that stay where they are. The operations' backward passes write the gradients of weights there.
+// Gradients in a buffer that stays where it is. The operations' backward passes write the gradients of weights there.
 // Autograd gets none to accumulate, as with Megatron's and TransformerEngine's main_grad. Nothing is set to zero: a
 // step's first gradient takes the place of what is there, and what follows is added.
+//
+// The buffer begins with the layers' matrices, from the last layer to the first. So a backward pass completes it from
+// its beginning to its end, and several ranks may reduce its beginning while the pass goes on.
 #pragma once
 
 #include "model/gpt2.h"
@@ -10,6 +13,7 @@
 #include <ATen/core/ivalue.h>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -19,8 +23,10 @@ namespace model {
 
 class Gradients {
  public:
-  // Gives each parameter a float32 buffer as its grad(). From then on no parameter requires gradients of autograd.
-  explicit Gradients(const std::vector<Parameter>& parameters);
+  // Gives each parameter a part of the float32 buffer as its grad(), at a multiple of 16 bytes. From then on no
+  // parameter requires gradients of autograd.
+  // `finish`: adds up what backward passes leave (leave()); null where they leave nothing.
+  explicit Gradients(const std::vector<Parameter>& parameters, void (*finish)(Gradients&) = nullptr);
 
   // Called before each step. `loss_factor`: what the step multiplies its losses by before their backward passes. The
   // fused head makes its gradients in the forward pass and must know it then.
@@ -45,13 +51,37 @@ class Gradients {
     at::Tensor sums;
     Place place;
   };
-  // Leaves that to the end of the backward pass (StepParts::finish).
+  // Leaves that to the end of backward().
   void leave(Parts parts) { left_.push_back(std::move(parts)); }
   // All that was left since the last call.
   [[nodiscard]] std::vector<Parts> take_left() { return std::exchange(left_, {}); }
 
+  using Reduce = std::function<void(const at::Tensor& chunk)>;
+  // loss.backward(), and what it left. With `reduce`, of a step's last micro-step: it gets each chunk of the buffer
+  // once the work that completes it is enqueued: the matrices of each layer, at last all others and values(). Throws
+  // std::logic_error for a pass that does not complete the layers from the last to the first.
+  void backward(const at::Tensor& loss, const Reduce& reduce = nullptr);
+  // (2) float32 at the buffer's end: what a step reduces beside gradients.
+  [[nodiscard]] at::Tensor values() const;
+
  private:
-  std::unordered_map<const at::TensorImpl*, bool> written_;  // of each parameter: in this step
+  struct Own {
+    size_t chunk;
+    bool written = false;  // in this step
+  };
+  struct Chunk {
+    int64_t begin;  // in the buffer
+    size_t weights = 0;
+  };
+  void reduce_if_complete();
+  void reduce_chunk();
+
+  void (*finish_)(Gradients&);
+  at::Tensor buffer_;
+  std::unordered_map<const at::TensorImpl*, Own> places_;
+  std::vector<Chunk> chunks_;
+  const Reduce* reduce_ = nullptr;  // in a backward pass that reduces
+  size_t chunk_ = 0, written_ = 0;  // of that pass: the first chunk that is not reduced, and its weights that are made
   double loss_factor_ = 1;
   int64_t steps_ = 0;
   std::vector<Parameter> parameters_;

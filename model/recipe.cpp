@@ -92,13 +92,6 @@ std::string master_weights_obstacle(const Recipe& recipe) {
   return fused ? "" : "master weights need norm, mlp, cross_entropy and optimizer fused";
 }
 
-std::string data_parallel_obstacle(const Recipe& recipe) {
-  if (recipe.weights == Weights::master) {
-    return "data_parallel ddp reduces gradients that autograd accumulates, and with weights master there are none";
-  }
-  return recipe.execution == Execution::graph ? "data_parallel ddp needs execution eager" : "";
-}
-
 bool is_deterministic_workspace(std::string_view config) { return config == ":4096:8" || config == ":16:8"; }
 
 }  // namespace model

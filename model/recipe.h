@@ -156,9 +156,6 @@ nlohmann::json recipe_diff(const Recipe& before, const Recipe& after);
 // Why no step under the recipe can have master weights; empty: it can.
 std::string master_weights_obstacle(const Recipe& recipe);
 
-// Why no step under the recipe can be data parallel; empty: it can.
-std::string data_parallel_obstacle(const Recipe& recipe);
-
 // The two values of CUBLAS_WORKSPACE_CONFIG with which cuBLAS is deterministic, according to NVIDIA and ATen.
 bool is_deterministic_workspace(std::string_view config);
 

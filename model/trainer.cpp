@@ -35,13 +35,9 @@ const TrainerOptions& checked(const TrainerOptions& options, const Config& confi
     const std::string obstacle = master_weights_obstacle(recipe);
     require(obstacle.empty(), "recipe: " + obstacle);
   }
-  if (recipe.data_parallel == Parallel::ddp) {
-    const std::string obstacle = data_parallel_obstacle(recipe);
-    require(obstacle.empty(), "recipe: " + obstacle);
-  } else {
-    require(options.ranks.size == 1, fmt::format("recipe: {} ranks need data_parallel ddp (WORLD_SIZE is {})",
-                                                 options.ranks.size, options.ranks.size));
-  }
+  require(options.ranks.size == 1 || recipe.data_parallel == Parallel::ddp,
+          fmt::format("recipe: {} ranks need data_parallel ddp (WORLD_SIZE is {})", options.ranks.size,
+                      options.ranks.size));
   return options;
 }
 
@@ -86,9 +82,9 @@ Trainer::Trainer(const Config& config, const Recipe& recipe, const TrainerOption
       sdpa_(recipe.attention),
       determinism_(recipe.deterministic),
       model_(model_of(config, recipe, options.seed, device_)),
-      gradients_(recipe.weights == Weights::master ? std::make_unique<Gradients>(model_.parameters()) : nullptr),
+      gradients_(recipe.weights == Weights::master ? std::make_unique<Gradients>(model_.parameters(), parts.finish)
+                                                   : nullptr),
       ops_(parts.ops(recipe, gradients_.get())),
-      finish_(parts.finish),
       optimizer_(model_.parameters(), recipe.optimizer,
                  {.weight_decay = options.weight_decay, .max_norm = options.max_norm, .first_step = options.first_step},
                  recipe.weights == Weights::master ? parts.update : nullptr),
@@ -114,7 +110,13 @@ Trainer::Trainer(const Config& config, const Recipe& recipe, const TrainerOption
                              .skipped = at::zeros({1}, on_device.dtype(at::kFloat))};
   }
   if (recipe.data_parallel == Parallel::ddp) {
-    parallel_ = std::make_unique<DataParallel>(options.ranks, model_.parameters(), work_of(config, recipe, options));
+    parallel_ = std::make_unique<DataParallel>(options.ranks, model_.parameters(), gradients_.get(),
+                                               work_of(config, recipe, options));
+    wish_ = at::zeros({}, on_device);
+    wishes_ = at::zeros({}, on_device);
+    if (device_.is_cuda()) {
+      for (Answer& answer : answers_) answer.host = at::zeros({}, at::TensorOptions().pinned_memory(true));
+    }
   }
 }
 
@@ -132,6 +134,7 @@ double Trainer::evaluate(const TokenStream& tokens, int64_t batches) const {
     sum += loss_of(inputs.to(device_), targets.to(device_));
   }
   if (parallel_) sum = parallel_->mean(sum);
+  wait_for_reductions();
   return sum.item<double>() / static_cast<double>(batches);
 }
 
@@ -148,27 +151,29 @@ Tensor Trainer::forward_logits(const Tensor& tokens) const {
 void Trainer::run_step() {
   if (recipe_.execution == Execution::graph) optimizer_.set_learning_rate(learning_rates_.index_select(0, step_index_));
   if (scaler_) scaler_->found_inf.zero_();
-  const double part = 1.0 / static_cast<double>(options_.accumulation);
   const bool reduces = parallel_ && !alone_;
+  // c10d's Reducer divides gradients by the number of ranks; static ones are made that much smaller.
+  const int64_t parts = options_.accumulation * (reduces && gradients_ ? options_.ranks.size : 1);
+  const double part = 1.0 / static_cast<double>(parts);
   if (gradients_) gradients_->begin_step(part);
   Tensor step_loss;
   for (size_t i = 0; i < static_cast<size_t>(options_.accumulation); ++i) {
     on_phase("forward");
     const Tensor pair = inputs_.batch()[static_cast<int64_t>(i)];
     Tensor loss = loss_of(pair[0], pair[1]);
-    if (options_.accumulation > 1) loss = loss * part;
+    if (parts > 1) loss = loss * part;
     step_loss = i == 0 ? loss.detach() : step_loss + loss.detach();
     on_phase("backward");
     if (scaler_) loss = loss * scaler_->scale.squeeze();
     const bool is_last = static_cast<int64_t>(i) + 1 == options_.accumulation;
     if (reduces && is_last) {
-      parallel_->backward(loss);
+      const Tensor values = parallel_->backward(loss, at::stack({step_loss, wish_}));
+      step_loss = values[0];
+      wishes_.copy_(values[1]);
     } else {
-      loss.backward();
+      gradients_ ? gradients_->backward(loss) : loss.backward();
     }
-    if (gradients_) finish_(*gradients_);
   }
-  if (reduces) step_loss = parallel_->mean(step_loss);
   on_phase("clip");
   const at::NoGradGuard no_grad;
   std::optional<Tensor> found_inf;
@@ -207,21 +212,24 @@ void Trainer::keep(const Tensor& loss, const Clip& clip) {
 
 void Trainer::agree() {
   std::vector<Tensor> tensors;
-  for (const Parameter& parameter : model_.parameters()) tensors.push_back(parameter.tensor);
+  for (const Parameter& parameter : model_.parameters()) {
+    tensors.push_back(parameter.tensor);
+    if (parameter.remainder.defined()) tensors.push_back(parameter.remainder);
+  }
   for (const auto& [name, tensor] : state()) tensors.push_back(tensor);
   parallel_->copy_from_first(tensors);
   agreed_ = true;
 }
 
-void Trainer::step_alone() {
-  alone_ = true;
-  step();
-  alone_ = false;
-}
+void Trainer::step() { take_step(/*alone=*/false); }
 
-void Trainer::step() {
+void Trainer::step_alone() { take_step(/*alone=*/true); }
+
+void Trainer::take_step(bool alone) {
   if (step_ >= options_.max_steps) throw std::out_of_range("Trainer::step: more steps than max_steps");
   if (parallel_ && !agreed_) agree();
+  if (alone != alone_) executor_->recapture();  // a graph reduces always or never
+  alone_ = alone;
   on_phase("data");
   inputs_.advance();
   if (recipe_.execution == Execution::eager) optimizer_.set_learning_rate(options_.schedule.at(step_));
@@ -231,10 +239,32 @@ void Trainer::step() {
 }
 
 void Trainer::synchronize() const {
+  wait_for_reductions();
   if (device_.is_cuda()) c10::cuda::device_synchronize();
 }
 
+bool Trainer::on_any_rank(bool value) {
+  if (!parallel_) return value;
+  if (value) wish_.fill_(1);
+  if (!device_.is_cuda()) return wishes_.item<float>() > 0;
+  Answer& newer = answers_[answer_];
+  newer.host.copy_(wishes_, /*non_blocking=*/true);
+  newer.copied.record();
+  answer_ = 1 - answer_;
+  parallel_->wait_for(answers_[answer_].copied);
+  return answers_[answer_].host.item<float>() > 0;
+}
+
+// Without it the host would wait for a lost rank for ever.
+void Trainer::wait_for_reductions() const {
+  if (!parallel_ || !device_.is_cuda()) return;
+  c10::cuda::CUDAEvent reached;
+  reached.record();
+  parallel_->wait_for(reached);
+}
+
 std::vector<StepValues> Trainer::values(int64_t from) const {
+  wait_for_reductions();
   const Tensor host = values_.narrow(0, from, step_ - from).to(at::kCPU, at::kDouble);
   const auto rows = host.accessor<double, 2>();
   std::vector<StepValues> values;

@@ -19,8 +19,10 @@
 #include "model/schedule.h"
 
 #include <ATen/ATen.h>
+#include <c10/cuda/CUDAEvent.h>
 #include <c10/cuda/CUDAGuard.h>
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -77,13 +79,20 @@ class Trainer {
   void step();
   // One update with this rank's gradients alone, without any other rank. Ranks differ after it.
   void step_alone();
-  // Whether `value` is true on some rank; waits until all have asked. Throws LostRank.
-  [[nodiscard]] bool on_any_rank(bool value) { return parallel_ ? parallel_->any(value) : value; }
+  // Whether `value` has been true on some rank. All ranks ask after each step and get the same answer. It travels with
+  // the gradients of the next step, so it comes a step later, on a GPU two: the host does not wait for the step that it
+  // has just enqueued. A single process has its answer at once. Throws LostRank.
+  [[nodiscard]] bool on_any_rank(bool value);
+  // Waits until all ranks have called it. Throws LostRank.
+  void wait_for_ranks() {
+    if (parallel_) parallel_->wait_for_ranks();
+  }
 
   // How many steps were taken, with those before the first.
   [[nodiscard]] int64_t steps_taken() const { return step_; }
 
-  // The values of the steps from number `from` on, counted from 0 and at least first_step. Waits for the device.
+  // The values of the steps from number `from` on, counted from 0 and at least first_step. Waits for the device. Throws
+  // LostRank.
   [[nodiscard]] std::vector<StepValues> values(int64_t from) const;
   // The loss of every step that was taken here. Waits for the device.
   [[nodiscard]] std::vector<double> losses() const;
@@ -107,7 +116,7 @@ class Trainer {
   // `where`.
   void load_state(const std::map<std::string, at::Tensor>& tensors, const std::string& where);
 
-  // Waits for the device.
+  // Waits for the device. Throws LostRank.
   void synchronize() const;
 
   // Steps that the gradient scaler skipped (fp16), 0 otherwise. Waits for the device.
@@ -147,8 +156,10 @@ class Trainer {
     at::Tensor scale, growth_tracker, found_inf, skipped;
   };
 
+  void take_step(bool alone);
   void run_step();
   void agree();
+  void wait_for_reductions() const;
   [[nodiscard]] Share share() const { return {.rank = options_.ranks.rank, .ranks = options_.ranks.size}; }
   void keep(const at::Tensor& loss, const Clip& clip);
   // inputs, targets (B, T) int64 on the device
@@ -164,15 +175,23 @@ class Trainer {
   GPT2 model_;
   std::unique_ptr<Gradients> gradients_;  // of master weights; else null
   Ops ops_;
-  void (*finish_)(Gradients&);
   AdamW optimizer_;
   Inputs inputs_;
-  std::unique_ptr<Executor> executor_;
-  std::optional<GradientScaler> scaler_;
   std::unique_ptr<DataParallel> parallel_;  // null: there is one rank, which reduces nothing
-  bool agreed_ = false;                     // all ranks have the same weights and state
-  bool alone_ = false;                      // in a step that reduces nothing
-  at::Tensor values_;                       // (max_steps, 3) float32: loss, norm and clip of each step
+  std::unique_ptr<Executor> executor_;      // its graph must end before NCCL does
+  std::optional<GradientScaler> scaler_;
+  bool agreed_ = false;  // all ranks have the same weights and state
+  bool alone_ = false;   // the last step reduced nothing
+  at::Tensor values_;    // (max_steps, 3) float32: loss, norm and clip of each step
+  // Of ranks only, for on_any_rank(), each float32 and above 0 for true:
+  at::Tensor wish_;    // of this rank
+  at::Tensor wishes_;  // of all ranks, as the last step has reduced them
+  struct Answer {
+    at::Tensor host;  // pinned
+    c10::cuda::CUDAEvent copied;
+  };
+  std::array<Answer, 2> answers_;  // on a GPU, of the last two steps
+  size_t answer_ = 0;              // the older one
   // Of graphs only:
   at::Tensor learning_rates_;  // (max_steps) float32, the schedule
   at::Tensor step_index_;      // (1) int64

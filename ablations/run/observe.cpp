@@ -38,10 +38,13 @@ StepCalls cuda_calls(model::Trainer& trainer) {
           .calls = seen.calls};
 }
 
-int64_t gradient_bytes(const model::GPT2& gpt2) {
+int64_t gradient_bytes(model::Trainer& trainer) {
+  const int64_t alignment = trainer.recipe().weights == model::Weights::master ? 16 : 1;  // gradients.h
   int64_t bytes = 0;
-  for (const model::Parameter& parameter : gpt2.parameters()) {
-    if (parameter.tensor.grad().defined()) bytes += static_cast<int64_t>(parameter.tensor.grad().nbytes());
+  for (const model::Parameter& parameter : trainer.model().parameters()) {
+    if (!parameter.tensor.grad().defined()) continue;
+    const auto own = static_cast<int64_t>(parameter.tensor.grad().nbytes());
+    bytes += (own + alignment - 1) / alignment * alignment;
   }
   return bytes;
 }
@@ -198,7 +201,7 @@ Observed watch_step(model::Trainer& trainer) {
   seen.operations["total"] = log.total();
   seen.batches = batches.seen(log.operations("data"));
   seen.all_reduces = {
-      .calls = all_reduces.calls(), .bytes = all_reduces.bytes(), .gradient_bytes = gradient_bytes(trainer.model())};
+      .calls = all_reduces.calls(), .bytes = all_reduces.bytes(), .gradient_bytes = gradient_bytes(trainer)};
   seen.update_operations = log.operations("update");
   seen.backward_nodes = log.backward_nodes();
   {
@@ -230,7 +233,7 @@ Observed observe(model::Trainer& trainer) {
     if (observer.observe != nullptr) observer.observe(trainer, result.observations);
   }
   result.memory.weights = trainer.weight_bytes();
-  result.memory.gradients = gradient_bytes(trainer.model());
+  result.memory.gradients = gradient_bytes(trainer);
   result.memory.optimizer = trainer.optimizer_bytes();
   return result;
 }

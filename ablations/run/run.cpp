@@ -112,8 +112,8 @@ int64_t steps_alone(const RunOptions& options) { return options.ranks ? warmup_a
 // Takes as many steps alone as were timed. Afterwards the ranks differ, so nothing may follow.
 Scaling scaling_of(Gpt2Workload& all, const RunOptions& options, double together_ms, int64_t bytes_per_step) {
   AloneWorkload workload(all, model::ranks_of_environment().is_first());
-  const harness::Timing timing = harness::measure(workload, warmup_alone, options.timed_steps,
-                                                  [&](int64_t) { (void)all.trainer().on_any_rank(false); });
+  const harness::Timing timing =
+      harness::measure(workload, warmup_alone, options.timed_steps, [&](int64_t) { all.trainer().wait_for_ranks(); });
   const double alone_ms = harness::median(std::span(timing.step_ms).subspan(warmup_alone));
   return {.bytes_per_step = bytes_per_step, .alone_ms = alone_ms, .efficiency = alone_ms / together_ms};
 }

@@ -39,7 +39,8 @@ struct TrainingHooks {
   std::function<void(const TrainingStep&)> save = nullptr;
   // What the model writes now. Called where training.samples says so.
   std::function<std::string()> sample = nullptr;
-  // Asked after every step. Once true on one rank, that step is the last.
+  // Asked after every step. Once true, that step is the last. Of several ranks all end after the same step, which comes
+  // one step later, on GPUs two.
   std::function<bool()> interrupted = [] { return false; };
   // The losses of the steps before, for spikes.h; the last ones are enough.
   std::vector<double> losses_before = {};

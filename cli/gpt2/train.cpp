@@ -270,7 +270,7 @@ class WaitForRanks {
   WaitForRanks& operator=(const WaitForRanks&) = delete;
   ~WaitForRanks() {
     try {
-      (void)trainer_.on_any_rank(false);
+      trainer_.wait_for_ranks();
     } catch (const std::exception&) {  // nobody is needed any more
     }
   }

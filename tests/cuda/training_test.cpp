@@ -252,6 +252,27 @@ TEST(Training, GoesOnFromItsStateAndIsEvaluatedInBetween) {
   }
 }
 
+// Ranks of one, for which no second GPU is needed: NCCL is captured, and the mean over one rank changes nothing. The
+// answer to an interrupt comes two steps later.
+TEST(Ranks, ReduceWithinTheGraph) {
+  if (rehearsal()) GTEST_SKIP() << "a CPU has no graphs";
+  const Recipe separate = on_device({.execution = Execution::graph, .optimizer = Optimizer::fused});
+  for (Recipe recipe : std::vector<Recipe>{separate, rungs().back().recipe}) {
+    const TrainerOptions options{.B = 2, .T = 64, .accumulation = 2, .max_steps = 20, .schedule = steep};
+    const std::vector<double> expected = losses(small(), recipe, options);
+    recipe.data_parallel = Parallel::ddp;
+    SCOPED_TRACE(to_json(recipe).dump());
+    Trainer trainer(small(), recipe, options, tokens(), step_parts());
+    for (int64_t step = 0; step < options.max_steps; ++step) {
+      trainer.step();
+      EXPECT_EQ(trainer.on_any_rank(step >= 8), step >= 10) << step;
+    }
+    const std::vector<double> seen = trainer.losses();
+    for (size_t i = 0; i < seen.size(); ++i) EXPECT_NEAR(seen[i], expected[i], 3e-2) << "step " << i;
+    expect_learns(seen);
+  }
+}
+
 class Steps : public harness::Workload {
  public:
   Steps() : trainer_(small(), on_device({}), {.B = 4, .T = 128, .max_steps = 12}, tokens(), step_parts()) {}

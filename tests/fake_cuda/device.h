@@ -1,7 +1,7 @@
-// A CUDA device of make-believe, preloaded into a program in place of CUDA's run-time library, cuBLAS, cuDNN and
-// CUPTI's callbacks and activity. It shows what a program's host does with a GPU where there is none: what it launches,
-// waits for, allocates, captures and replays, and what a capture forbids. It shows nothing of what a GPU would compute,
-// nor in which time.
+// A CUDA device of make-believe, preloaded into a program in place of CUDA's run-time library, cuBLAS, cuDNN,
+// NCCL of one rank, and CUPTI's callbacks and activity. It shows what a program's host does with a GPU where there is
+// none: what it launches, waits for, allocates, captures and replays, and what a capture forbids. It shows nothing of
+// what a GPU would compute, nor in which time.
 //
 // Its memory is the host's. Copies from and to the host are made at once, when they are asked for; kernels, copies
 // within the device and whatever a graph replays do nothing but take time on a clock of their own. So streams are

@@ -88,8 +88,9 @@ TEST(Gradients, ProductsAreMadeInTheirPlace) {
 }
 
 // Every parameter's gradient after the second of two steps, which leave the weights alone. Weights are bf16 numbers, so
-// that those which are split differ in nothing. Tokens come more than once.
-std::vector<Parameter> gradients_of_steps(const Recipe& recipe, int64_t micro_steps) {
+// that those which are split differ in nothing. Tokens come more than once. `reduce`: of the last micro-step.
+std::vector<Parameter> gradients_of_steps(const Recipe& recipe, int64_t micro_steps,
+                                          const Gradients::Reduce& reduce = nullptr) {
   GPT2 gpt2(preset("tiny"), 50257, 1, at::kCPU);
   for (const Parameter& parameter : gpt2.parameters()) {
     const at::NoGradGuard no_grad;
@@ -116,7 +117,11 @@ std::vector<Parameter> gradients_of_steps(const Recipe& recipe, int64_t micro_st
         const AutocastScope scope(at::kCPU, recipe.autocast);
         loss = gpt2.loss(ops, tokens.narrow(1, 0, 32), tokens.narrow(1, 1, 32)) * share;
       }
-      loss.backward();
+      if (reduce && i + 1 == micro_steps) {
+        gradients->backward(loss, reduce);
+      } else {
+        loss.backward();
+      }
     }
   }
   return gpt2.parameters();
@@ -142,6 +147,28 @@ TEST(Gradients, OfAModelAreTheReferencesInFloat32) {
 TEST(Gradients, OfAModelWithSplitWeightsAreThoseOfAutocast) {
   // Biases' gradients are sums in float32 here, in bfloat16 there.
   expect_same_gradients(recipe_of(Weights::master, Autocast::bf16), recipe_of(Weights::separate, Autocast::bf16), 1e-2);
+}
+
+// A chunk is doubled once it is said to be complete. What was written to it later would not be.
+TEST(Gradients, AreReducedWhenTheyAreComplete) {
+  const Recipe recipe = recipe_of(Weights::master);
+  for (const int64_t micro_steps : {1, 2}) {
+    int64_t numbers = 0, chunks = 0;
+    const std::vector<Parameter> once = gradients_of_steps(recipe, micro_steps),
+                                 twice = gradients_of_steps(recipe, micro_steps, [&](Tensor chunk) {
+                                   chunk.mul_(2);
+                                   numbers += chunk.numel();
+                                   ++chunks;
+                                 });
+    for (size_t i = 0; i < once.size(); ++i) {
+      EXPECT_TRUE(at::equal(twice[i].tensor.grad(), 2 * once[i].tensor.grad())) << once[i].name;
+    }
+    EXPECT_EQ(numbers, 2 * (preset("tiny").parameters() + 2)) << "in two steps, with values()";
+    EXPECT_EQ(chunks, 2 * (preset("tiny").n_layer + 1));
+  }
+  Gradients gradients(GPT2(preset("tiny"), 50257, 1, at::kCPU).parameters());
+  const Tensor other = at::ones({}).requires_grad_(true);
+  EXPECT_THROW(gradients.backward(other * 2, [](const Tensor&) {}), std::logic_error) << "no layer";
 }
 
 TEST(Gradients, ALossWithAnotherFactorIsRefused) {

@@ -21,7 +21,7 @@ BUSY = "shared: the processor was busy with something else"  # as it may well be
 
 @pytest.fixture(scope="module", name="device")
 def fixture_device(preloadable) -> dict[str, str]:
-    library = os.environ.get("FAKE_CUDA") or pytest.skip("FAKE_CUDA is not set: the headers of cuBLAS or cuDNN were not found")
+    library = os.environ.get("FAKE_CUDA") or pytest.skip("FAKE_CUDA is not set: the headers of cuBLAS, cuDNN or NCCL were not found")
     return {"LD_PRELOAD": str(preloadable(library)), "CUDA_VISIBLE_DEVICES": "0"}
 
 
@@ -118,6 +118,21 @@ def test_one_launch_adds_up_all_column_sums_of_a_backward_pass(own_kernels, ladd
     assert done.returncode == 0, done.stderr
     names = read_json(tmp_path / "master_weights.trace.json")["summary"]["by_name"]
     assert [row["count"] for row in names if "finish_columns" in row["name"]] == [1], names
+
+
+@pytest.mark.parametrize("last", ["fused_adamw", "master_weights"])
+def test_a_rank_reduces_within_the_graph(own_kernels, ladder, device, tmp_path, last) -> None:
+    """By an NCCL of make-believe: two buckets and the loss, or two layers and the rest."""
+    rungs = [*FUSED["rungs"][: FUSED["rungs"].index(last) + 1], "ddp"]
+    several = write_json(tmp_path / "several.json", {**FUSED, "name": "several", "rungs": rungs})
+    done = ladder("run", "--ladder", several, "--rung", "ddp", *TINY, "--out", tmp_path / "record.json", variables=device | {"WORLD_SIZE": "1"})
+    assert done.returncode == 1, done.stderr
+    record = read_json(tmp_path / "record.json")
+    calls, passed = record["observations"]["cuda_calls"], proofs(record)
+    assert (calls["host_waits"], calls["graph_launches"], calls["kernel_launches"]) == (0, 1, 0), calls
+    assert record["observations"]["all_reduces"]["calls"] == 3
+    assert passed["data_parallel"] and passed["execution"] and passed["device"], record["proofs"]
+    assert record["scaling"]["alone_ms"] > 0
 
 
 def test_packed_attention_launches_what_flash_attention_does(run, tmp_path) -> None:

@@ -107,7 +107,7 @@ def test_every_micro_step_has_its_own_forward_and_backward(run) -> None:
 
 @pytest.mark.parametrize("rung, replays", [("gpu", False), ("graph", True)])
 def test_on_a_gpu_the_phases_cover_the_step(run, preloadable, rung, replays) -> None:
-    library = os.environ.get("FAKE_CUDA") or pytest.skip("FAKE_CUDA is not set: the headers of cuBLAS or cuDNN were not found")
+    library = os.environ.get("FAKE_CUDA") or pytest.skip("FAKE_CUDA is not set: the headers of cuBLAS, cuDNN or NCCL were not found")
     seen = run("--ladder", "gpt2", "--rung", rung, warmup=4, status=1, LD_PRELOAD=str(preloadable(library)), CUDA_VISIBLE_DEVICES="0")
     outermost = seen.steps()
     steps = [one for one in outermost if one.name == "step"]

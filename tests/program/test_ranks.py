@@ -20,7 +20,15 @@ from test_train import figures, lines, steps_saved, token_file
 
 STEPS = 20
 RECIPE = {"attention": "flash", "optimizer": "fused"}
-DDP = {**RECIPE, "data_parallel": "ddp"}
+MASTER = {**RECIPE, "norm": "fused", "mlp": "fused", "cross_entropy": "fused", "weights": "master"}
+
+
+def ddp(recipe: dict) -> dict:
+    return {**recipe, "data_parallel": "ddp"}
+
+
+DDP = ddp(RECIPE)
+both_weights = pytest.mark.parametrize("recipe", [RECIPE, MASTER], ids=["separate", "master"])
 SHAPE = ["--model", "tiny", "-T", 16, "--threads", 1, "--seed", 5]
 TRAIN = ["train", *SHAPE, "--accumulation", 2, "--lr", "0.003", "--warmup-steps", 5, "--validation-every", 10, "--validation-batches", 3]
 
@@ -69,13 +77,14 @@ def two_ranks(start_ranks):
     return run
 
 
-def test_two_ranks_give_the_losses_of_one_with_twice_the_batch(ladder, two_ranks, data, tmp_path) -> None:
+@both_weights
+def test_two_ranks_give_the_losses_of_one_with_twice_the_batch(ladder, two_ranks, data, tmp_path, recipe) -> None:
     """Not to the bit: the mean over a batch is summed in another order, and AdamW's steps carry that on."""
     one, half, two = tmp_path / "one", tmp_path / "half", tmp_path / "two"
     for folder, B in ((one, 4), (half, 2)):
-        done = ladder(*TRAIN, "--steps", STEPS, "--data", data, "-B", B, "--recipe", json.dumps(RECIPE), "--out", folder)
+        done = ladder(*TRAIN, "--steps", STEPS, "--data", data, "-B", B, "--recipe", json.dumps(recipe), "--out", folder)
         assert done.returncode == 0, done.stderr
-    shown, said = two_ranks(*TRAIN, "--steps", STEPS, "--data", data, "-B", 2, "--recipe", json.dumps(DDP), "--out", two)
+    shown, said = two_ranks(*TRAIN, "--steps", STEPS, "--data", data, "-B", 2, "--recipe", json.dumps(ddp(recipe)), "--out", two)
     assert len(shown.splitlines()) == STEPS and "(2 micro-steps of 4 x 16)" in said
     assert "\n2 ranks: each works on 2 of 4 sequences at a time\n" in said
 
@@ -95,28 +104,29 @@ def test_two_ranks_give_the_losses_of_one_with_twice_the_batch(ladder, two_ranks
     assert positions[0] == positions[1]
 
 
-def test_the_record_has_bytes_and_efficiency(ladder, two_ranks, data, tmp_path) -> None:
+@both_weights
+def test_the_record_has_bytes_and_efficiency(ladder, two_ranks, data, tmp_path, recipe) -> None:
     run = ["run", *SHAPE, "-B", 2, "--accumulation", 2, "--warmup", 2, "--steps", 3, "--data", data]
-    shown, _ = two_ranks(*run, "--recipe", json.dumps(DDP), "--out", tmp_path / "two.json")
+    shown, _ = two_ranks(*run, "--recipe", json.dumps(ddp(recipe)), "--out", tmp_path / "two.json")
     record = read_json(tmp_path / "two.json")
     validator("record").validate(record)
     work, scaling = record["workload"], record["scaling"]
     assert work["ranks"] == 2 and work["tokens_per_step"] == 2 * 2 * 2 * 16
-    assert scaling["bytes_per_step"] == 4 * work["parameters"] + 4  # gradients once, not in each micro-step, and the loss
+    assert scaling["bytes_per_step"] == 4 * work["parameters"] + 8  # gradients once, not in each micro-step; loss and interrupts
     assert scaling["alone_ms"] > 0 and scaling["efficiency"] == pytest.approx(scaling["alone_ms"] / record["summary"]["median_ms"])
     assert [proof["field"] for proof in record["proofs"] if not proof["passed"]] == []
     assert "\n2 ranks: each gives " in shown and f"scaling efficiency {scaling['efficiency']:.2f}" in shown
 
-    done = ladder(*run, "--recipe", json.dumps(RECIPE), "--json")
+    done = ladder(*run, "--recipe", json.dumps(recipe), "--json")
     record = json.loads(done.stdout)
     assert "scaling" not in record and "ranks" not in record["workload"]
     (proof,) = [proof for proof in record["proofs"] if proof["field"] == "data_parallel"]
     assert proof["passed"] and proof["observed"].startswith("0 all-reduces of 0 bytes")
 
 
-def begin(start_ranks, data, folder: pathlib.Path, **variables) -> list[subprocess.Popen]:
+def begin(start_ranks, data, folder: pathlib.Path, recipe=RECIPE, **variables) -> list[subprocess.Popen]:
     """A training that ends by no itself, after some steps; each has its checkpoint."""
-    arguments = [*TRAIN, "--steps", 100000, "--data", data, "-B", 2, "--recipe", json.dumps(DDP), "--save-every", 1, "--out", folder]
+    arguments = [*TRAIN, "--steps", 100000, "--data", data, "-B", 2, "--recipe", json.dumps(ddp(recipe)), "--save-every", 1, "--out", folder]
     ranks = start_ranks(arguments, arguments, variables=variables)
     for _ in range(3):
         assert ranks[0].stdout.readline().startswith("step ")
@@ -132,9 +142,10 @@ def assert_ends_for_a_lost_rank(first: subprocess.Popen, folder: pathlib.Path) -
     assert not list(folder.rglob("*.tmp"))
 
 
-def test_a_lost_rank_ends_all_and_they_go_on_from_the_last_checkpoint(ladder, start_ranks, data, tmp_path) -> None:
+@both_weights
+def test_a_lost_rank_ends_all_and_they_go_on_from_the_last_checkpoint(ladder, start_ranks, data, tmp_path, recipe) -> None:
     folder = tmp_path / "training"
-    first, second = begin(start_ranks, data, folder)
+    first, second = begin(start_ranks, data, folder, recipe)
     second.kill()
     assert_ends_for_a_lost_rank(first, folder)
     last = steps_saved(folder)[-1]
@@ -204,7 +215,6 @@ RANKS = {"WORLD_SIZE": "2", "RANK": "0", "LOCAL_RANK": "0", "MASTER_ADDR": "127.
     ({name: RANKS[name] for name in RANKS if name != "LOCAL_RANK"}, DDP, "LOCAL_RANK is missing in the environment, where WORLD_SIZE is set"),
     (RANKS, RECIPE, "recipe: data_parallel must be ddp where WORLD_SIZE is 2"),
     ({}, DDP, "recipe: data_parallel ddp needs ranks, which torchrun or a script for Slurm starts"),
-    (RANKS, {**DDP, "norm": "fused", "mlp": "fused", "cross_entropy": "fused", "weights": "master"}, "recipe: data_parallel ddp reduces gradients"),
 ])
 def test_what_the_environment_must_say(ladder, data, variables, recipe, message) -> None:
     for command in ([*TRAIN, "--steps", 2], ["run", *SHAPE, "--steps", 1, "--warmup", 0]):
