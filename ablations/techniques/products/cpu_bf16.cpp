@@ -114,7 +114,7 @@ void product_bf16(const Product& g, int64_t part, int64_t parts) {
   const auto *a = static_cast<const uint16_t*>(g.a), *b = static_cast<const uint16_t*>(g.b);
   const int64_t chunks = (g.K + most_k - 1) / most_k, most_depth = (g.K + 2 * chunks - 1) / (2 * chunks) * 2;
   const int64_t rows_at_once = least(row_end - row_begin, most_rows);
-  const bool a_lies = g.a_column == 1 && g.a_row >= g.K && g.K % 2 == 0;  // and is read where it is
+  const bool a_lies = g.a_column == 1 && g.K % 2 == 0;  // and is read where it is
   constexpr int64_t line = 32;  // numbers of a cache line: rows a power of 2 apart evict each other
   const int64_t a_row = a_lies ? g.a_row : most_depth + line;
   const bool at_lines = reinterpret_cast<uintptr_t>(g.c) % 64 == 0 && g.c_row % width == 0;

@@ -86,7 +86,7 @@ TEST(PackedBfloat16, FollowsFloat64) {
   if (!has_packed_bf16()) GTEST_SKIP() << "this machine has no packed products of bfloat16";
   at::manual_seed(3);
   const std::vector<std::array<int64_t, 3>> sizes{{1, 1, 1},       {1, 48, 18},   {16, 64, 16},  {128, 128, 18},
-                                                  {5, 3, 769},     {29, 65, 31},  {130, 49, 33}, {1025, 33, 5},
+                                                  {5, 3, 769},     {29, 65, 31},  {130, 49, 33}, {2049, 33, 5},
                                                   {64, 100, 2050}, {7, 250, 1024}};
   for (const auto& [M, N, K] : sizes) {
     for (const bool a_t : {false, true}) {
@@ -144,8 +144,8 @@ TEST(PackedBfloat16, FollowsFloat64WhereItWritesPastTheCaches) {
 
 TEST(PackedBfloat16, WhatIsNoNumberStaysNone) {
   if (!has_packed_bf16()) GTEST_SKIP() << "this machine has no packed products of bfloat16";
-  const Tensor a = at::zeros({9, 40}, at::kBFloat16), b = at::ones({40, 50}, at::kBFloat16);
-  a[3][39] = std::numeric_limits<float>::quiet_NaN();
+  const Tensor a = at::zeros({9, 41}, at::kBFloat16), b = at::ones({41, 50}, at::kBFloat16);
+  a[3][0] = std::numeric_limits<float>::quiet_NaN();
   a[8][0] = std::numeric_limits<float>::infinity();
   const Tensor c = product(Products::packed, a, b);
   EXPECT_TRUE(c[3].isnan().all().item<bool>());
