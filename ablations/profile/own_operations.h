@@ -1,6 +1,5 @@
-// Which of the program's own operations are faster on this CPU than PyTorch's. One processor's gain is another's loss:
-// with AMX the library's bfloat16 products are ten times as fast as ours. So both are timed at the shapes of a step
-// before a rung takes ours. What is not faster is left out.
+// Which of the program's own operations are faster on this CPU than PyTorch's. One processor's gain is another's loss.
+// So both are timed at the shapes of a step before a rung takes ours. What is not faster is left out.
 #pragma once
 
 #include "model/config.h"

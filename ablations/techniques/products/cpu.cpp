@@ -3,12 +3,22 @@
 #include "ablations/techniques/products/linear.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/native/CPUBlas.h>
 
 #include <atomic>
 
 namespace model {
 
 using at::Tensor;
+
+// Not in cpu_bf16.cpp: what ATen's headers define must not be compiled for instructions that the machine may lack.
+void cpu::block_product(int64_t rows, int64_t columns, int64_t pairs, const uint16_t* a, int64_t a_row, const Pair* b,
+                        int64_t b_row, float* c, int64_t c_row, bool adds) {
+  at::native::cpublas::brgemm(rows, columns, 2 * pairs, a_row, b_row, c_row, adds,
+                              reinterpret_cast<const at::BFloat16*>(a), reinterpret_cast<const at::BFloat16*>(b), c);
+}
+
+void cpu::end_block_products() { at::native::cpublas::brgemm_release(); }
 
 namespace {
 

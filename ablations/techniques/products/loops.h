@@ -24,9 +24,18 @@ struct Product {
   bool accumulate;
 };
 
-// As Kernels::product, for bfloat16 matrices, where has_product_bf16(). Numbers smaller than 2^-126 are taken for 0.
-void product_bf16(const Product&, int64_t part, int64_t parts);
 // Whether the processor has AVX512_BF16 and ATen uses AVX-512.
 bool has_product_bf16();
+// As Kernels::product, for bfloat16 matrices, where has_product_bf16(). Numbers smaller than 2^-126 are taken for 0.
+void product_bf16(const Product&, int64_t part, int64_t parts);
+
+using Pair = uint32_t;  // two bfloat16, the one of the smaller k in the lower half
+
+// A block of it, by oneDNN, which uses AMX where the processor has it: c (rows, columns) = a b, or c += a b if `adds`.
+// a is (rows, 2 pairs), b (pairs, columns). Rows are `..._row` of their matrix's numbers apart.
+void block_product(int64_t rows, int64_t columns, int64_t pairs, const uint16_t* a, int64_t a_row, const Pair* b,
+                   int64_t b_row, float* c, int64_t c_row, bool adds);
+// Gives AMX's registers back, after a thread's last block.
+void end_block_products();
 
 }  // namespace model::cpu

@@ -87,9 +87,10 @@ other matrix go by. Each step of the loop loads 16 numbers and makes 96 multipli
 
 With AVX-512 the tile has 14 x 32 numbers. A transposed matrix differs only in how it is copied.
 
-Under bf16 autocast the numbers of a panel stand there in pairs, because one instruction of AVX512_BF16 multiplies two
-pairs and adds both products to a float32. The tile has 8 x 48 numbers. Where a gradient is kept in float32, the sums go
-there as they are: a library rounds them to bfloat16 first, and another pass converts them.)",
+Under bf16 autocast oneDNN multiplies blocks of 128 x 64 numbers (`brgemm`). It uses AMX where the processor has it,
+else AVX512_BF16. The numbers of a panel stand there in pairs, because one instruction multiplies pairs and adds their
+products to a float32. Our loop copies panels and results. Where a gradient is kept in float32, the sums go there as
+they are: a library rounds them to bfloat16 first, and another pass converts them.)",
       .faster = R"(ATen leaves float32 products to Intel's MKL, which uses a slower general path on processors of other
 makers. This loop uses what the processor has.)",
       .costs =
@@ -97,9 +98,9 @@ makers. This loop uses what the processor has.)",
 another order, so losses differ in the last digits. On a processor without AVX512_BF16, bf16 autocast on top of it goes
 back to the library.)",
       .no_help =
-          R"(On processors for which MKL has its best path. Under bf16 autocast oneDNN is nearly as fast, and with
-AMX several times as fast. So both are timed at the shapes of the step before a study or a rung's run begins, and the
-library keeps the products unless this loop is more than 3 % faster.)",
+          R"(On processors for which MKL has its best path. Under bf16 autocast the library multiplies the same
+blocks, so it is nearly as fast. So both are timed at the shapes of the step before a study or a rung's run begins, and
+the library keeps the products unless this loop is more than 3 % faster.)",
       .pytorch = R"(y = F.linear(x, weight, bias)    # what it takes the place of
 # PyTorch chooses the library when it is built; on such processors people build it with OpenBLAS or oneDNN)",
       .proven = R"(Autograd's graph of a step has a node of this operation for each linear layer, and none of

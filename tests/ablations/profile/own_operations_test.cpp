@@ -103,7 +103,7 @@ TEST(OwnOperations, AreNotAskedForOnAGpu) {
   EXPECT_TRUE(timer.asked.empty());
 }
 
-// As on a processor with AMX.
+// As on a processor whose library is faster.
 TEST(OwnOperations, ALadderGoesOnWithoutWhatIsSlower) {
   Timer timer{.own_us = [](const Recipe& own) { return own.products == Products::packed ? 10000 : 1000; }, .asked = {}};
   OwnOperations own = timer.operations();
