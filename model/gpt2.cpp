@@ -72,8 +72,8 @@ Tensor GPT2::features(const Ops& ops, const Tensor& tokens) const {
   const auto add_norm = [&](const Ops::Place& place, const Tensor& x, const Tensor& y, const Affine& ln) {
     return ops.add_norm(ops, place, x, y, ln, Config::layer_norm_eps);
   };
-  const auto before_add_norm = [&](const Affine& linear) {
-    return Affine{linear.weight, ops.add_norm_makes_bias_gradient ? linear.bias.detach() : linear.bias};
+  const auto bias_before_add_norm = [&](const Affine& linear) {
+    return ops.add_norm_makes_bias_gradient ? linear.bias.detach() : linear.bias;
   };
   ops.on_part(outside, "embed");
   Tensor x = ops.embed(tokens, wte_, wpe_);  // (B, T, C), the residual stream
@@ -83,10 +83,9 @@ Tensor GPT2::features(const Ops& ops, const Tensor& tokens) const {
     const auto [x1, n1] = add_norm({layer, "ln_1", layer - 1, bias}, x, y, w.ln_1);
     const Tensor attended = ops.self_attention(ops, layer, n1, w.c_attn, config_.n_head);
     ops.on_part(layer, "attn_proj");
-    const Affine attn_proj = before_add_norm(w.attn_proj);
-    const Tensor projected = ops.linear(attended, attn_proj.weight, attn_proj.bias);
-    const auto [x2, n2] = add_norm({layer, "ln_2", layer, w.attn_proj.bias}, x1, projected, w.ln_2);
-    y = ops.mlp(ops, layer, n2, w.c_fc, before_add_norm(w.mlp_proj));
+    const auto [x2, n2] = add_norm({layer, "ln_2", layer, w.attn_proj.bias}, x1,
+                                   ops.linear(attended, w.attn_proj.weight, bias_before_add_norm(w.attn_proj)), w.ln_2);
+    y = ops.mlp(ops, layer, n2, w.c_fc, {w.mlp_proj.weight, bias_before_add_norm(w.mlp_proj)});
     bias = w.mlp_proj.bias;
     x = x2;
   }
