@@ -122,7 +122,7 @@ __global__ __launch_bounds__(threads) void add_norm_forward_kernel(const AddNorm
           out.values[e] = from_float<B>(h * to_float(weight[k].values[e]) + to_float(bias[k].values[e]));
         }
         store(normalized + i * Width, out);
-        if constexpr (std::is_same_v<B, bf16> && Width == 8) {
+        if constexpr (std::is_same_v<B, bf16> && held > 0) {
           if (a.copy != nullptr) {
             float rounded[Width];
 #pragma unroll
@@ -317,8 +317,10 @@ void add_norm_forward(const AddNormForward<T, B, W>& a, cudaStream_t stream) {
     launch("add_norm_forward", add_norm_forward_kernel<T, B, W, decltype(w)::value, decltype(columns)::value>,
            grid_of(ceil_div(a.N, warps)), threads, stream, a);
   };
+  const int columns = whole ? columns_for(a.C, width, {24, 32, 64}) : 0;
+  if (a.copy != nullptr && columns == 0) throw std::invalid_argument("add_norm: no fp8 copies of such rows");
   if (!whole) return run(Int<1>(), Int<0>());
-  switch (columns_for(a.C, width, {24, 32, 64})) {
+  switch (columns) {
     case 24:
       return run(Int<width>(), Int<24>());  // C to 768
     case 32:

@@ -22,7 +22,7 @@ struct AddNormForward {
   float* rstd;      // (N), 1 / sqrt(variance + eps)
   int64_t N, C;
   float eps;
-  // Where B is bfloat16 and C a multiple of 8: `normalized` over the scale in fp8 e4m3, too; null: not wanted.
+  // `normalized` over the scale in fp8 e4m3, too; null: not wanted. B is bfloat16, C a multiple of 8, 2,048 at most.
   uint8_t* copy = nullptr;            // (N, C)
   const float* copy_scale = nullptr;  // one
 };
