@@ -166,7 +166,7 @@ TEST(CrossEntropyCopies, AreTheGradientOverAScaleThatNoGradientExceeds) {
     const std::vector<int64_t> targets{5, V - 1, V};  // the last is none
     const Results results = in_both_orders([&, V = V, stride = stride] {
       Buffer<bf16> logits = random<bf16>(static_cast<size_t>(N * stride), 3, 4);
-      Buffer<float> losses(static_cast<size_t>(N)), scale(1);
+      Buffer<float> losses(static_cast<size_t>(N)), copy_scale(1);
       Buffer<uint8_t> copy(static_cast<size_t>(N * stride));
       cross_entropy<bf16>({.logits = logits.data(),
                            .targets = targets.data(),
@@ -176,9 +176,9 @@ TEST(CrossEntropyCopies, AreTheGradientOverAScaleThatNoGradientExceeds) {
                            .stride = stride,
                            .scale = 0.25F,
                            .copy = copy.data(),
-                           .copy_scale = scale.data()},
+                           .copy_scale = copy_scale.data()},
                           nullptr);
-      return Results{logits.doubles(), e5m2_values(copy), scale.doubles()};
+      return Results{logits.doubles(), e5m2_values(copy), copy_scale.doubles()};
     });
     EXPECT_EQ(results[2][0], 0.25 / 57344);
     for (size_t i = 0; i < static_cast<size_t>(2 * stride); ++i) {
