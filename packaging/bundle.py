@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "setup"))
 from toolchain import cache_folder, say  # noqa: E402
 
-LARGEST = 40 * 10**6  # bytes
+LARGEST = 48 * 10**6  # bytes
 PROGRAMS = ["ladder", "ladder-gpt2", "micro", "tests/device_tests"]  # as built
 # Part of the compiler and the C library, on every machine.
 SYSTEM = re.compile(r"ld-linux|lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+)\.so")

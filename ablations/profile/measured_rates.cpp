@@ -93,8 +93,19 @@ Rate update_rate(at::Device device) {
   return {"update", fmt::format("{} MiB", bytes >> 20), update_bytes_per_s(bytes, seconds), std::nullopt};
 }
 
-// A product of two n x n matrices, as the recipe makes it: float32, or autocast's type.
+// e4m3 by e4m3, added up fast; one scale each.
+std::function<void()> fp8_product_of(int64_t n, at::Device device) {
+  const auto matrix = [&] { return at::randn({n, n}, device).to(at::kFloat8_e4m3fn); };
+  return [a = matrix(), b = matrix().t(), one = at::ones({}, device),
+          c = at::empty({n, n}, at::dtype(at::kBFloat16).device(device))] {
+    at::Tensor out = c;
+    at::_scaled_mm_out(out, a, b, one, one, {}, {}, at::kBFloat16, /*use_fast_accum=*/true);
+  };
+}
+
+// A product of two n x n matrices, as the recipe makes it: float32, autocast's type, or fp8.
 std::function<void()> product_of(const model::Recipe& recipe, int64_t n, at::Device device) {
+  if (recipe.fp8 == model::Fp8::all && device.is_cuda()) return fp8_product_of(n, device);
   const auto options = at::TensorOptions(device).dtype(model::scalar_type(recipe.autocast));
   return [by = recipe.products, a = at::randn({n, n}, options), b = at::randn({n, n}, options),
           c = at::empty({n, n}, options)] { model::product_into(by, c, a, b, /*accumulate=*/false); };
@@ -159,6 +170,10 @@ Rates measure_rates() {
     if (!ampere && (type == harness::NumberType::tf32 || type == harness::NumberType::bf16)) continue;
     result.rates.push_back(matrix_rate(recipe, device));
     if (peaks) result.rates.back().table = peaks->of(type);
+  }
+  if (machine.gpu->compute_capability >= 89) {
+    result.rates.push_back(
+        matrix_rate({.device = Device::cuda, .autocast = Autocast::bf16, .fp8 = model::Fp8::all}, device));
   }
   return result;
 }

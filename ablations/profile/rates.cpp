@@ -33,6 +33,7 @@ std::string rate_of(const model::Recipe& recipe) {
     if (recipe.products == Products::packed) return "packed";
     if (recipe.matmul_precision == MatmulPrecision::medium) return "oneDNN";
   }
+  if (recipe.device == Device::cuda && recipe.fp8 == model::Fp8::all) return "fp8";
   return std::string(name_of(multiplied_in(recipe)));
 }
 

@@ -51,6 +51,7 @@ cublasStatus_t multiply(cublasHandle_t handle, cudaDataType type, cublasComputeT
 struct Description {
   cublasComputeType_t compute;
   int32_t transposed_a, transposed_b;
+  int32_t scales_a, scales_b;  // their modes
 };
 struct Layout {
   cudaDataType type;
@@ -60,13 +61,14 @@ struct Layout {
 const Description& description_of(cublasLtMatmulDesc_t handle) { return *reinterpret_cast<Description*>(handle); }
 const Layout& layout_of(cublasLtMatrixLayout_t handle) { return *reinterpret_cast<Layout*>(handle); }
 
-// As Hopper multiplies fp8: numbers that are added lie beside each other, in rows of 16, and one operand is e4m3.
+// As Hopper multiplies fp8: numbers that are added lie beside each other, in rows of 16, one operand is e4m3, and both
+// have scales of one kind.
 bool is_supported(const Description& description, const Layout& a, const Layout& b) {
   const auto is_fp8 = [](cudaDataType type) { return type == CUDA_R_8F_E4M3 || type == CUDA_R_8F_E5M2; };
   if (!is_fp8(a.type) && !is_fp8(b.type)) return true;
   return is_fp8(a.type) && is_fp8(b.type) && (a.type == CUDA_R_8F_E4M3 || b.type == CUDA_R_8F_E4M3) &&
          description.transposed_a == CUBLAS_OP_T && description.transposed_b == CUBLAS_OP_N && a.leading % 16 == 0 &&
-         b.leading % 16 == 0;
+         b.leading % 16 == 0 && description.scales_a == description.scales_b;
 }
 
 }  // namespace
@@ -179,6 +181,8 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t handle, cubla
   auto* description = reinterpret_cast<Description*>(handle);
   if (attribute == CUBLASLT_MATMUL_DESC_TRANSA) description->transposed_a = *static_cast<const int32_t*>(value);
   if (attribute == CUBLASLT_MATMUL_DESC_TRANSB) description->transposed_b = *static_cast<const int32_t*>(value);
+  if (attribute == CUBLASLT_MATMUL_DESC_A_SCALE_MODE) description->scales_a = *static_cast<const int32_t*>(value);
+  if (attribute == CUBLASLT_MATMUL_DESC_B_SCALE_MODE) description->scales_b = *static_cast<const int32_t*>(value);
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType type, uint64_t, uint64_t,

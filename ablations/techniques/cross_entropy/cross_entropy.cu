@@ -20,7 +20,7 @@
 //     mean_loss_kernel            18 registers, 1024 threads, 64 warps of 64
 #include "ablations/techniques/cross_entropy/cross_entropy.h"
 
-#include "ablations/techniques/cuda/fp8.h"
+#include "ablations/techniques/cuda/fp8_numbers.h"
 
 namespace kernels {
 namespace {

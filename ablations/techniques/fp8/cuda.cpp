@@ -1,6 +1,6 @@
 #include "ablations/techniques/fp8/bytes.h"
-#include "ablations/techniques/fp8/fp8.h"
 #include "ablations/techniques/fp8/weight_copies.h"
+#include "ablations/techniques/fp8/weights.h"
 
 #include <memory>
 

@@ -2,7 +2,7 @@
 // with faults.
 #include "ablations/techniques/cross_entropy/head_loss.h"
 #include "ablations/techniques/fp8/copies.h"
-#include "ablations/techniques/fp8/fp8.h"
+#include "ablations/techniques/fp8/weights.h"
 #include "ablations/techniques/mlp/mlp.h"
 #include "ablations/techniques/norm/norm.h"
 #include "ablations/techniques/operations.h"

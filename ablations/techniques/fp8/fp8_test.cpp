@@ -86,7 +86,9 @@ double last_loss(Fp8 fp8) {
   Recipe recipe = recipe_with(fp8);
   recipe.vocabulary_rows = 192;
   const Config config{.name = "small", .n_layer = 2, .n_head = 4, .n_embd = 64, .n_positions = 32, .vocabulary = 192};
-  Trainer trainer(config, recipe, {.B = 8, .T = 32, .max_steps = 300}, text, step_parts());
+  Trainer trainer(config, recipe,
+                  {.B = 8, .T = 32, .max_steps = 300, .schedule = {.peak = 3e-3, .floor = 3e-4, .decay_steps = 300}},
+                  text, step_parts());
   for (int i = 0; i < 300; ++i) trainer.step();
   const std::vector<double> losses = trainer.losses();
   return std::accumulate(losses.end() - 20, losses.end(), 0.0) / 20;

@@ -13,7 +13,7 @@
 //     row_copies_kernel  56 registers, 1024 threads, 32 warps of 64, 16-byte loads
 #include "ablations/techniques/fp8/row_copies.h"
 
-#include "ablations/techniques/cuda/fp8.h"
+#include "ablations/techniques/cuda/fp8_numbers.h"
 #include "ablations/techniques/mlp/gelu.inc.h"
 
 namespace kernels {

@@ -149,7 +149,9 @@ head, and half of a chunk of logits.)",
       .pytorch = R"(y = torch._scaled_mm(x8, w8.t(), scale_a=sx, scale_b=sw, out_dtype=torch.bfloat16)
 # torchao: convert_to_float8_training(model))",
       .proven = R"(Each product is counted where cuBLASLt is called: the head's forward and its input's gradient in fp8,
-in each chunk, and none of them in bf16.)"};
+in each chunk, and none of them in bf16.)",
+      .alone = R"(ladder run --ladder gpt2 --rung joined_qkv_gradient
+ladder run --ladder gpt2 --rung fp8_head)"};
 }
 
 Text all_text() {
@@ -176,7 +178,9 @@ slower.)",
       .pytorch = R"(from torchao.float8 import convert_to_float8_training
 convert_to_float8_training(model)    # and torch.compile)",
       .proven = R"(Each product is counted where cuBLASLt is called: forward and gradient of the input of three products
-in each layer, and the head's, and none of them in bf16.)"};
+in each layer, and the head's, and none of them in bf16.)",
+      .alone = R"(ladder run --ladder gpt2 --rung fp8_head
+ladder run --ladder gpt2 --rung fp8)"};
 }
 
 const ClaimSource modded{"modded-nanogpt's records, a variant of GPT-2 124M on H100s",

@@ -15,7 +15,7 @@
 //     weight_copies_kernel  52 registers, 128 threads, 36 warps of 64, 16-byte loads and stores
 #include "ablations/techniques/fp8/weight_copies.h"
 
-#include "ablations/techniques/cuda/fp8.h"
+#include "ablations/techniques/cuda/fp8_numbers.h"
 
 namespace kernels {
 namespace {

@@ -32,7 +32,7 @@
 //   add_norm_weight_gradient_kernel    30 registers, 128 threads, 64 warps of 64
 #include "ablations/techniques/norm/add_norm.h"
 
-#include "ablations/techniques/cuda/fp8.h"
+#include "ablations/techniques/cuda/fp8_numbers.h"
 
 namespace kernels {
 namespace {

@@ -50,6 +50,8 @@ void product(const Tensor& d, const Tensor& a, const Tensor& b, const Tensor& bi
 
 bool fp8_product(const Tensor& d, const Fp8Matrix& left, const Fp8Matrix& right, const Tensor& bias, bool fast) {
   const std::string name = fast ? "fp8_fast" : "fp8";
+  // cuBLASLt takes scales of one kind for both. Those of a weight's rows are equal.
+  const Tensor scales = left.scales.numel() == 1 ? right.scales.narrow(0, 0, 1) : right.scales;
   return run({.name = bias.defined() ? name + "_bias" : name,
               .a = right.values,
               .b = left.values,
@@ -57,7 +59,7 @@ bool fp8_product(const Tensor& d, const Fp8Matrix& left, const Fp8Matrix& right,
               .a_transposed = true,
               .epilogue = bias.defined() ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT,
               .bias = bias,
-              .a_scale = right.scales,
+              .a_scale = scales,
               .b_scale = left.scales,
               .fast = fast},
              nullptr);

@@ -74,7 +74,7 @@ TEST(Quick, ItsRecordsAreOfTheWholeLaddersPlan) {
 TEST(Quick, OnAGpuItBeginsAtTheReference) {
   Plan plan = plan_of("gpt2", 5, machines::hopper);
   make_quick(plan);
-  EXPECT_EQ(measured(plan), (std::vector<std::string>{"gpu", "master_weights"}));
+  EXPECT_EQ(measured(plan), (std::vector<std::string>{"gpu", "fp8"}));
 }
 
 TEST(Quick, ItsRunsAreAPartOfTheWholeLadders) {

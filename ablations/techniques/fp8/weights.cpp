@@ -1,4 +1,4 @@
-#include "ablations/techniques/fp8/fp8.h"
+#include "ablations/techniques/fp8/weights.h"
 
 #include "ablations/techniques/cuda/built.h"
 #include "ablations/techniques/fp8/copies.h"
