@@ -95,6 +95,11 @@ def message(done: subprocess.CompletedProcess) -> str:
     return last
 
 
+def counted(told) -> bool:
+    """Its steps, from the first on: ten were wanted. A busy machine may read one more before it ends the program."""
+    return len(told["steps"]) >= 10 and told["steps"] == list(range(len(told["steps"])))
+
+
 def one_record(folder: pathlib.Path) -> dict:
     (record,) = records(folder).values()
     assert record["status"] == "ok", record
@@ -184,7 +189,7 @@ def test_a_program_that_never_ends_is_ended_and_that_is_no_failure(measure, stud
     assert [rung["status"] for rung in found["rungs"]] == ["measured"] and found["plan"]["runs_ok"] == 2
     for record in records(tmp_path / "study").values():
         told = record["command"]
-        assert told["ended_by_us"] and told["by_loss"] and told["shape"] == "step N loss N" and told["steps"] == list(range(10))
+        assert told["ended_by_us"] and told["by_loss"] and told["shape"] == "step N loss N" and counted(told)
         assert len(told["seconds"]) == 10 and told["seconds"] == sorted(told["seconds"]) and told["first_step_s"] == told["seconds"][0]
         timing = record["timing"]
         assert len(timing["step_ms"]) == 9 and timing["warmup_steps"] == 1 and timing["loss"][0] == pytest.approx(3 / 1.1, abs=1e-4)
@@ -224,7 +229,7 @@ def test_a_hundred_megabytes_of_output(measure, tmp_path) -> None:
     noise = program("import sys\nfor _ in range(1600): sys.stdout.write('x' * 63 + '\\n' + '1234567890 ' * 5900 + '\\n')")
     done = measure(f"{noise}; {LOOP_PY}")
     assert done.returncode == 0, done.stderr
-    assert one_record(tmp_path / "study")["command"]["steps"] == list(range(10))
+    assert counted(one_record(tmp_path / "study")["command"])
     for log in (tmp_path / "study" / "logs").iterdir():
         assert log.stat().st_size < 5 << 20
 
@@ -243,7 +248,7 @@ def test_a_program_that_holds_back_what_it_prints_gets_a_terminal(measure, loop_
     done = measure(command)
     assert done.returncode == 0 and "read from a terminal" in done.stderr, done.stderr
     assert read_json(tmp_path / "study" / "plan.json")["rungs"][0]["command"]["trial"]["terminal"] is True
-    assert one_record(tmp_path / "study")["command"]["steps"] == list(range(10))
+    assert counted(one_record(tmp_path / "study")["command"])
 
 
 def test_python_holds_nothing_back_by_itself(measure, tmp_path, monkeypatch, environment) -> None:
@@ -283,7 +288,7 @@ def test_what_it_started_is_gone(measure, tmp_path) -> None:
 def test_steps_may_come_from_another_session(measure, tmp_path) -> None:
     done = measure(f"setsid {LOOP_PY} & setsid setsid sleep 1000 & wait")
     assert done.returncode == 0, done.stderr
-    assert one_record(tmp_path / "study")["command"]["steps"] == list(range(10))
+    assert counted(one_record(tmp_path / "study")["command"])
     assert not processes_with(str(tmp_path / "study"))
 
 
@@ -458,7 +463,7 @@ def test_what_is_no_line_of_a_client(measure, tmp_path) -> None:
     done = measure(prints(line, writes))
     assert done.returncode == 1, done.stderr
     record = one_record(tmp_path / "study")
-    assert record["command"]["steps"] == list(range(10)) and record["timing"]["loss"] == [None] * 9
+    assert counted(record["command"]) and set(record["timing"]["loss"]) == {None}
 
 
 needs_torch = pytest.mark.skipif(subprocess.run([PYTHON, "-c", "import torch"], capture_output=True, check=False).returncode != 0,
@@ -500,7 +505,7 @@ def test_a_hook_times_the_steps_of_a_program_that_prints_none(measure, study, he
     done = measure("--hook", f"{shlex.quote(PYTHON)} train.py --quiet")
     assert done.returncode == 0, done.stderr
     record = one_record(tmp_path / "study")
-    assert record["command"]["shape"] == "lines of ladder_client" and not record["command"]["by_loss"] and record["command"]["steps"] == list(range(10))
+    assert record["command"]["shape"] == "lines of ladder_client" and not record["command"]["by_loss"] and counted(record["command"])
     assert study()["rungs"][0]["status"] == "measured" and "its lines have no loss" in " ".join(done.stdout.split())
 
 
