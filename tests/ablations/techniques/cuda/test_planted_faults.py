@@ -38,7 +38,7 @@ FAULTS = {
         ("a copy to shared memory is not waited for", "wait_for_copies();", ""),
         ("the branch's sum is that of what is not rounded",
          "out.values[e] = from_float<T>(to_float(of_branch.values[e]));", "{}"),
-        ("the branch's sum is left out", "{a.weight_gradient, a.bias_gradient, of_branch}", "{a.weight_gradient, a.bias_gradient, nullptr}"),
+        ("the branch's sum is the bias's", "if (sums_branch) sums[2 * output] = branch_sums[k];", "if (sums_branch) sums[2 * output] = bias_sums[k];"),
     ],
     ("column_sum.cu", "ColumnSums/*:FinishColumns*"): [
         ("a stride of one too many", "a.values + row * a.C + column", "a.values + row * (a.C + 1) + column"),
