@@ -143,8 +143,8 @@ struct Observations {
   std::vector<ProductTiming> product_timings;  // of the whole process; on a CPU those that chose its recipe
 
   LADDER_FIELDS(Observations, parameters_device, matmul_precision, fingerprint, logits, residual, operations,
-                update_operations, backward_nodes, weights, all_reduces, matrix_products, (fp8_products, absent), cuda_calls, batches, refault,
-                loss_scale, determinism, (product_timings, absent))
+                update_operations, backward_nodes, weights, all_reduces, matrix_products, (fp8_products, absent),
+                cuda_calls, batches, refault, loss_scale, determinism, (product_timings, absent))
 };
 
 LADDER_COMPILED_ONCE(Observations)

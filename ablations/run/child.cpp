@@ -110,15 +110,17 @@ Record result_record(const ChildResult& child, const fs::path& written, const fs
 // (model/host_memory.cpp). All runs of one program make a GPU's products in the same way.
 std::vector<std::string> environment_of(const Plan& plan, size_t index, const fs::path& folder) {
   const Rung& rung = plan.rungs[index];
-  const std::string choices = plan.gate ? fmt::format("products-{}.json", index) : "products.json";
-  if (rung.peer.empty() && rung.recipe.device == model::Device::cuda) {
-    const std::string kept = "LADDER_PRODUCTS=" + (folder / choices).string();
-    if (rung.program.empty()) return {kept};
-    return {kept, "LADDER_HOME="};  // it finds its own
+  if (!rung.peer.empty()) {
+    if (rung.recipe.host_memory != model::HostMemory::keep) return {};
+    return {"MALLOC_MMAP_MAX_=0", "MALLOC_TRIM_THRESHOLD_=100000000000", "THP_MEM_ALLOC_ENABLE=1"};
   }
-  if (!rung.program.empty()) return {"LADDER_HOME="};
-  if (rung.peer.empty() || rung.recipe.host_memory != model::HostMemory::keep) return {};
-  return {"MALLOC_MMAP_MAX_=0", "MALLOC_TRIM_THRESHOLD_=100000000000", "THP_MEM_ALLOC_ENABLE=1"};
+  std::vector<std::string> variables;
+  if (rung.recipe.device == model::Device::cuda) {
+    const std::string choices = plan.gate ? fmt::format("products-{}.json", index) : "products.json";
+    variables.push_back("LADDER_PRODUCTS=" + (folder / choices).string());
+  }
+  if (!rung.program.empty()) variables.emplace_back("LADDER_HOME=");  // it finds its own
+  return variables;
 }
 
 // Flags for another program, which may be older or newer and have other plans. The recipe has only what is not the

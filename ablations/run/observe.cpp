@@ -1,6 +1,5 @@
 #include "ablations/run/observe.h"
 
-#include "ablations/run/product_choices.h"
 #include "ablations/techniques/fp8/copies.h"
 #include "ablations/techniques/observers.h"
 #include "ablations/techniques/products/products.h"
@@ -228,7 +227,7 @@ Observed observe(model::Trainer& trainer) {
     result.observations.operations = replayed;
   }
   result.observations.cuda_calls = calls;
-  result.observations.product_timings = product_timings_here();
+  result.observations.product_timings = model::product_timings();
   for (const Observer& observer : observers()) {
     if (observer.observe != nullptr) observer.observe(trainer, result.observations);
   }

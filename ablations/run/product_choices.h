@@ -2,17 +2,7 @@
 // from the file that $LADDER_PRODUCTS names. Without the variable nothing is read or written.
 #pragma once
 
-#include "results/observations.h"
-
-#include <vector>
-
 namespace ablations {
-
-// The choices of this process so far.
-std::vector<ProductTiming> product_timings_here();
-
-// A record's choices, for this process to take. Those of another GPU or library must not be given.
-void keep_product_timings(const std::vector<ProductTiming>& timings);
 
 // From the file, if it is there and was written with this GPU and this cuBLASLt. Throws std::invalid_argument for a
 // file that is none.

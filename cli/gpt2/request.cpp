@@ -3,8 +3,8 @@
 #include "ablations/plan/quick.h"
 #include "ablations/plan/shard.h"
 #include "ablations/run/child.h"
-#include "ablations/run/product_choices.h"
 #include "ablations/run/reproduce.h"
+#include "ablations/techniques/products/products.h"
 #include "ablations/techniques/techniques.h"
 #include "cli/defaults.h"
 #include "cli/gpt2/timed_here.h"
@@ -255,7 +255,7 @@ RunOptions options_again(const StepFlags& run) {
   check_step(options);
   const auto& gpu = harness::this_machine().gpu;
   if (gpu && record.environment.gpu && record.environment.gpu->name == gpu->name) {
-    keep_product_timings(value_from<Observations>(record.observations, run.from).product_timings);
+    model::keep_product_timings(value_from<Observations>(record.observations, run.from).product_timings);
   }
   return options;
 }

@@ -374,16 +374,16 @@ TEST_F(Kernels, ProductsFollowFloat64) {
       expect_products(inputs, type, /*timed=*/false);
     }
     expect_products(inputs, type, /*timed=*/true);
-    const size_t made = product_choices().size();
-    keep_choices(product_choices());
+    const size_t made = product_timings().size();
+    keep_product_timings(product_timings());
     expect_products(inputs, type, /*timed=*/true);
-    EXPECT_EQ(product_choices().size(), made) << "a shape was timed twice";
+    EXPECT_EQ(product_timings().size(), made) << "a shape was timed twice";
   }
-  for (const ProductChoice& one : product_choices()) {
+  for (const results::ProductTiming& one : product_timings()) {
     fmt::print("{} {} {} x {} x {}: algorithm {}, {:.1f} us, the other way {:.1f}\n", one.product, one.type, one.m,
-               one.n, one.k, one.algorithm, one.microseconds, one.other_microseconds.value_or(0));
+               one.n, one.k, one.algorithm, one.microseconds, one.plain_microseconds);
   }
-  EXPECT_FALSE(product_choices().empty());
+  EXPECT_FALSE(product_timings().empty());
 }
 
 // One scale for a matrix, or one for each row; of both types that a left matrix has.

@@ -140,8 +140,8 @@ product is multiplied by it again. Here no scale is taken from an earlier step, 
 The gradient of the logits is mostly tiny, and is written in e5m2. The others are e4m3. A kernel that makes a matrix
 writes its fp8 copy beside it. On Hopper tensor cores add up only fp8 numbers that lie side by side. Forward that is so.
 For the gradient of the input, the weight's transpose is kept as a second copy.)",
-      .faster = R"(The head is a quarter of a step's products. On an H200 its forward product takes 0.57 of bf16's time,
-and its input's gradient 0.53.)",
+      .faster = R"(The head is a quarter of a step's products. On an H200 its forward product takes 0.58 of bf16's time,
+and its input's gradient 0.55.)",
       .costs = R"(Each number is rounded to 3 bits of mantissa, so a product is off by 4 %, which sums of many products
 average out. The loss may end higher: a time to loss says more than tokens per second. Two bytes for each weight of the
 head, and half of a chunk of logits.)",
@@ -168,8 +168,8 @@ bound is known, a row has a scale of its own, its largest number over 448:
 A row's kernel holds the whole row, so its scale costs no pass. On an H200 scales by rows cost a product 18 % where 768
 numbers are added up, and nothing where 2,304 or more are. The gradients of weights stay in bf16: they would need the
 transposes of all these matrices. Attention's projection does, too: nothing writes its input in fp8 on the way.)",
-      .faster = R"(On an H200 a product takes 0.53 to 0.71 of bf16's time, and 0.55 of its energy. At the power limit
-that lets the clock rise for the rest of the step.)",
+      .faster = R"(On an H200 these products take 0.54 to 0.81 of bf16's time, and fp8 about 0.55 of its energy. At the
+power limit that lets the clock rise for the rest of the step.)",
       .costs = R"(Rounding, as for the head, in each layer and in the gradients. Two bytes for each weight, 0.2 GiB for
 GPT-2 124M. A kernel of its own makes GELU, which the product's epilogue makes in bf16.)",
       .no_help = R"(For small products: PyTorch's fp8 recipes are slower than bf16 for models of this size, because

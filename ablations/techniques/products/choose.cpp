@@ -25,6 +25,7 @@ namespace model {
 namespace blas {
 
 using at::Tensor;
+using results::ProductTiming;
 
 namespace {
 
@@ -37,7 +38,7 @@ using Algorithm = cublasLtMatmulAlgo_t;
 
 struct Known {
   std::mutex mutex;  // backward passes run on autograd's own thread
-  std::vector<ProductChoice> made, kept;
+  std::vector<ProductTiming> made, kept;
 };
 
 Known& known() {
@@ -73,16 +74,17 @@ int number_of(const Algorithm& algorithm) {
 }
 
 // What it is, and nothing of how it was chosen.
-ProductChoice unchosen(const Product& product) {
+ProductTiming unchosen(const Product& product) {
   return {.product = product.name,
           .type = uses_tf32(product) ? "TF32" : at::toString(product.a.scalar_type()),
           .m = product.d.size(1),
           .n = product.d.size(0),
           .k = product.depth(),
+          .bits = "",
           .alignment = alignment_of(product)};
 }
 
-bool is_of(const ProductChoice& choice, const ProductChoice& other) {
+bool is_of(const ProductTiming& choice, const ProductTiming& other) {
   return choice.product == other.product && choice.type == other.type && choice.m == other.m && choice.n == other.n &&
          choice.k == other.k && choice.alignment == other.alignment;
 }
@@ -138,7 +140,7 @@ void time(std::vector<Way>& ways) {
 }
 
 // Waits for the device.
-ProductChoice timed(const Product& product, Matmul& matmul, const OtherWay& other_way) {
+ProductTiming timed(const Product& product, Matmul& matmul, const OtherWay& other_way) {
   const Tensor scratch = product.accumulate ? at::zeros_like(product.d) : product.d;
   const Tensor workspace = at::empty({workspace_bytes}, scratch.options().dtype(at::kByte));
   std::vector<Way> ways;
@@ -153,12 +155,12 @@ ProductChoice timed(const Product& product, Matmul& matmul, const OtherWay& othe
                       check(matmul.run(one, scratch, workspace), "cublasLtMatmul");
                     }});
   }
-  ProductChoice choice = unchosen(product);
+  ProductTiming choice = unchosen(product);
   if (other_way) ways.push_back({.algorithm = {}, .work = [&] { other_way(scratch); }});
   if (ways.empty()) return choice;
   time(ways);
   choice.tried = static_cast<int64_t>(ways.size());
-  if (other_way) choice.other_microseconds = ways.back().microseconds;
+  if (other_way) choice.plain_microseconds = ways.back().microseconds;
   // An epilogue has to be worth it; a plain product is cuBLASLt's first proposal.
   const Way& usual = product.auxiliary.defined() && other_way ? ways.back() : ways.front();
   const Way& fastest = *std::ranges::min_element(ways, {}, &Way::microseconds);
@@ -172,19 +174,19 @@ ProductChoice timed(const Product& product, Matmul& matmul, const OtherWay& othe
 }
 
 // One that was handed over, if it runs here.
-std::optional<ProductChoice> kept(const Product& product, Matmul& matmul) {
+std::optional<ProductTiming> kept(const Product& product, Matmul& matmul) {
   const auto found = std::ranges::find_if(
-      known().kept, [&, wanted = unchosen(product)](const ProductChoice& choice) { return is_of(choice, wanted); });
-  if (found == known().kept.end()) return std::nullopt;
-  if (const auto algorithm = algorithm_of(found->bits)) {
+      known().kept, [&, wanted = unchosen(product)](const ProductTiming& choice) { return is_of(choice, wanted); });
+  if (found == known().kept.end() || !found->bits) return std::nullopt;
+  if (const auto algorithm = algorithm_of(*found->bits)) {
     const Tensor scratch = product.accumulate ? at::zeros_like(product.d) : product.d;
     const Tensor workspace = at::empty({workspace_bytes}, scratch.options().dtype(at::kByte));
     if (matmul.run(*algorithm, scratch, workspace) != CUBLAS_STATUS_SUCCESS) return std::nullopt;
-  } else if (!found->bits.empty()) {
+  } else if (!found->bits->empty()) {
     return std::nullopt;
   }
-  ProductChoice choice = *found;
-  choice.was_kept = true;
+  ProductTiming choice = *found;
+  choice.kept = true;
   return choice;
 }
 
@@ -197,26 +199,26 @@ std::optional<Algorithm> choose(const Product& product, Matmul& matmul, const Ot
   };
   if (at::globalContext().deterministicAlgorithms()) return first();
   const std::lock_guard lock(known().mutex);
-  std::vector<ProductChoice>& made = known().made;
+  std::vector<ProductTiming>& made = known().made;
   const auto found = std::ranges::find_if(
-      made, [&, wanted = unchosen(product)](const ProductChoice& choice) { return is_of(choice, wanted); });
-  if (found != made.end()) return algorithm_of(found->bits);
+      made, [&, wanted = unchosen(product)](const ProductTiming& choice) { return is_of(choice, wanted); });
+  if (found != made.end()) return algorithm_of(found->bits.value());
   if (c10::cuda::currentStreamCaptureStatusMayInitCtx() != c10::cuda::CaptureStatus::None) return first();
-  std::optional<ProductChoice> choice = kept(product, matmul);
+  std::optional<ProductTiming> choice = kept(product, matmul);
   made.push_back(choice ? *choice : timed(product, matmul, other_way));
-  return algorithm_of(made.back().bits);
+  return algorithm_of(made.back().bits.value());
 }
 
 }  // namespace blas
 
-std::vector<ProductChoice> cuda_product_choices() {
+std::vector<results::ProductTiming> cuda_product_timings() {
   const std::lock_guard lock(blas::known().mutex);
   return blas::known().made;
 }
 
-void keep_cuda_choices(const std::vector<ProductChoice>& choices) {
+void keep_cuda_timings(std::vector<results::ProductTiming> timings) {
   const std::lock_guard lock(blas::known().mutex);
-  blas::known().kept = choices;
+  blas::known().kept = std::move(timings);
 }
 
 std::string cublaslt_version() { return std::to_string(cublasLtGetVersion()); }

@@ -3,8 +3,8 @@
 // They are timed as they run in a step: captured in a graph, with nothing of theirs in L2. Another one than the first
 // proposal, or than the other way of a product with GELU, is taken only if it is more than 3 % faster. So what a coin
 // decides stays within 3 %. For the losses' sake it should not decide anew in each run: choices can be handed over
-// (products.h: keep_choices()). While a graph is captured, and with deterministic algorithms, nothing is timed. Then
-// the first proposal is taken.
+// (products.h: keep_product_timings()). While a graph is captured, and with deterministic algorithms, nothing is timed.
+// Then the first proposal is taken.
 #pragma once
 
 #include "ablations/techniques/products/matmul.h"

@@ -74,9 +74,9 @@ decltype(Ops::head) packed_head() {
 
 }  // namespace
 
-std::vector<ProductChoice> product_choices() {
+std::vector<results::ProductTiming> product_timings() {
   if constexpr (has_cuda_kernels) {
-    return cuda_product_choices();
+    return cuda_product_timings();
   } else {
     return {};
   }
@@ -90,8 +90,8 @@ std::string product_library() {
   }
 }
 
-void keep_choices(const std::vector<ProductChoice>& choices) {
-  if constexpr (has_cuda_kernels) keep_cuda_choices(choices);
+void keep_product_timings(std::vector<results::ProductTiming> timings) {
+  if constexpr (has_cuda_kernels) keep_cuda_timings(std::move(timings));
 }
 
 Tensor gradient_of_bias(const LinearProducts& products, Gradients* gradients, const Tensor& bias, const Tensor& dy) {

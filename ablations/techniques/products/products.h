@@ -2,11 +2,11 @@
 #pragma once
 
 #include "model/recipe.h"
+#include "results/observations.h"
 
 #include <ATen/ATen.h>
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,26 +25,14 @@ bool has_packed_bf16();
 // Packed products of bfloat16 that this process has made.
 int64_t packed_bf16_products();
 
-// How a product on a GPU is made: chosen by timing when its shape was first seen (choose.h).
-struct ProductChoice {
-  std::string product;          // "forward", "input_gradient", "gelu", "weight_gradient", ...
-  std::string type;             // of the matrices: "Float", "TF32", "BFloat16", "Float8_e4m3fn"
-  int64_t m = 0, n = 0, k = 0;  // as cuBLAS counts: the result has m columns and n rows here
-  int64_t alignment = 0;        // of the matrices in memory, in bytes
-  int algorithm = -1;           // cuBLASLt's number of it; -1: the other way, or none
-  std::string bits = {};        // of the algorithm, for the same version of cuBLASLt; empty: the other way
-  double microseconds = 0;      // of what was taken
-  std::optional<double> other_microseconds = {};  // of the other way: ATen, or a plain product and kernels after it
-  int64_t tried = 0;                              // how many ways were timed
-  bool was_kept = false;                          // handed over, not timed here
-};
-// All of this process, in order. None where the program has no CUDA kernels.
-std::vector<ProductChoice> product_choices();
-std::vector<ProductChoice> cuda_product_choices();
-// From now on such products are made so, without timing, where that is possible. They are those of another process with
-// the same GPU and cuBLASLt.
-void keep_choices(const std::vector<ProductChoice>& choices);
-void keep_cuda_choices(const std::vector<ProductChoice>& choices);
+// How the products of this process on a GPU are made, in the order in which they were chosen (choose.h). None where the
+// program has no CUDA kernels.
+std::vector<results::ProductTiming> product_timings();
+std::vector<results::ProductTiming> cuda_product_timings();
+// From now on such products are made so, without timing, where that is possible. They are another process's, with the
+// same GPU and cuBLASLt.
+void keep_product_timings(std::vector<results::ProductTiming> timings);
+void keep_cuda_timings(std::vector<results::ProductTiming> timings);
 // "130100"; empty where the program has no CUDA kernels.
 std::string product_library();
 std::string cublaslt_version();

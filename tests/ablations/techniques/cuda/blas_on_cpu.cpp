@@ -48,8 +48,8 @@ void weight_gradient(const Tensor& gradient, const Tensor& a, const Tensor& b, b
 
 namespace model {
 
-std::vector<ProductChoice> cuda_product_choices() { return {}; }
-void keep_cuda_choices(const std::vector<ProductChoice>&) {}
+std::vector<results::ProductTiming> cuda_product_timings() { return {}; }
+void keep_cuda_timings(std::vector<results::ProductTiming>) {}
 std::string cublaslt_version() { return ""; }
 
 }  // namespace model

@@ -7,26 +7,19 @@
 
 namespace kernel_tests {
 
-inline double to_double(uint8_t x) { return x; }
-
-inline std::vector<double> e4m3_values(const Buffer<uint8_t>& bytes) {
+// Number: __nv_fp8_e4m3 or __nv_fp8_e5m2.
+template <class Number>
+std::vector<double> values_of(const Buffer<uint8_t>& bytes) {
   std::vector<double> values;
   for (size_t i = 0; i < bytes.size(); ++i) {
-    __nv_fp8_e4m3 value;
+    Number value;
     value.__x = bytes[i];
     values.push_back(static_cast<float>(value));
   }
   return values;
 }
 
-inline std::vector<double> e5m2_values(const Buffer<uint8_t>& bytes) {
-  std::vector<double> values;
-  for (size_t i = 0; i < bytes.size(); ++i) {
-    __nv_fp8_e5m2 value;
-    value.__x = bytes[i];
-    values.push_back(static_cast<float>(value));
-  }
-  return values;
-}
+inline std::vector<double> e4m3_values(const Buffer<uint8_t>& bytes) { return values_of<__nv_fp8_e4m3>(bytes); }
+inline std::vector<double> e5m2_values(const Buffer<uint8_t>& bytes) { return values_of<__nv_fp8_e5m2>(bytes); }
 
 }  // namespace kernel_tests
