@@ -1,10 +1,9 @@
-// cuBLASLt counts columns first: its A is `right`, its B is `left` (ablations/techniques/products/blas.cpp).
+// cuBLASLt counts columns first: its A is `right`, its B is `left` (ablations/techniques/products/matmul.h).
 #include "ablations/micro/timed_matmul.h"
 
 #include "harness/machine/gpu_monitor.h"
 #include "harness/stats/stats.h"
 
-#include <ATen/cuda/CUDAContextLight.h>
 #include <c10/cuda/CUDAEvent.h>
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAStream.h>
@@ -21,41 +20,12 @@
 
 namespace ablations::micro {
 
-using at::Tensor;
+namespace blas = model::blas;
 using Clock = std::chrono::steady_clock;
 
 namespace {
 
-constexpr int64_t workspace_bytes_at_most = int64_t{32} << 20;
 constexpr std::chrono::milliseconds poll_period{2}, clock_period{20};
-
-void check_lt(cublasStatus_t status, const char* call) {
-  TORCH_CHECK(status == CUBLAS_STATUS_SUCCESS, call, ": ", cublasLtGetStatusName(status));
-}
-
-cudaDataType type_of(const Tensor& x) {
-  switch (x.scalar_type()) {
-    case at::kFloat8_e4m3fn:
-      return CUDA_R_8F_E4M3;
-    case at::kFloat8_e5m2:
-      return CUDA_R_8F_E5M2;
-    case at::kBFloat16:
-      return CUDA_R_16BF;
-    case at::kHalf:
-      return CUDA_R_16F;
-    default:
-      return CUDA_R_32F;
-  }
-}
-
-bool is_fp8(const Tensor& x) { return x.element_size() == 1; }
-
-void describe(const Tensor& x, cudaDataType type, cublasLtMatrixLayoutOpaque_t& layout) {
-  TORCH_CHECK(x.dim() == 2 && x.is_contiguous(), "matrices must lie row by row");
-  check_lt(cublasLtMatrixLayoutInit(&layout, type, static_cast<uint64_t>(x.size(1)), static_cast<uint64_t>(x.size(0)),
-                                    x.size(1)),
-           "cublasLtMatrixLayoutInit");
-}
 
 // A function of the driver's, which is not linked (harness/gpu/gpu_counters.cpp); null where it has none.
 template <class Function>
@@ -160,96 +130,57 @@ std::optional<Proposal> Proposals::fastest_of(int first) const {
   return fastest;
 }
 
-TimedMatmul::TimedMatmul(Multiplication product) : product_(std::move(product)) {
-  const Matrices& first = product_.sets.at(0);
-  workspace_ = at::empty({workspace_bytes_at_most}, first.d.options().dtype(at::kByte));
-  check_lt(cublasLtMatmulDescInit(&description_, CUBLAS_COMPUTE_32F, CUDA_R_32F), "cublasLtMatmulDescInit");
-  set(CUBLASLT_MATMUL_DESC_TRANSA, product_.right_transposed ? CUBLAS_OP_N : CUBLAS_OP_T);
-  set(CUBLASLT_MATMUL_DESC_TRANSB, product_.left_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
-  set(CUBLASLT_MATMUL_DESC_EPILOGUE, product_.epilogue);
-  const bool fp8 = is_fp8(first.left);
-  if (product_.bias.defined()) {
-    set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, product_.bias.mutable_data_ptr());
-    if (fp8) set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, type_of(product_.bias));
+TimedMatmul::TimedMatmul(Multiplication product)
+    : sets_(std::move(product.sets)),
+      workspace_(at::empty({blas::workspace_bytes}, sets_.at(0).d.options().dtype(at::kByte))) {
+  for (const Matrices& one : sets_) {
+    products_.push_back({.name = "",
+                         .a = one.right,
+                         .b = one.left,
+                         .d = one.d,
+                         .a_transposed = !product.right_transposed,
+                         .b_transposed = product.left_transposed,
+                         .epilogue = product.epilogue,
+                         .bias = product.bias,
+                         .auxiliary = product.auxiliary,
+                         .accumulate = product.adds,
+                         .a_scale = one.right_scale,
+                         .b_scale = one.left_scale,
+                         .fast = product.fast_accumulation});
+    matmuls_.emplace_back(products_.back());
   }
-  if (product_.auxiliary.defined()) {
-    set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, product_.auxiliary.mutable_data_ptr());
-    set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, product_.auxiliary.size(1));
-    if (fp8) set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, type_of(product_.auxiliary));
-  }
-  if (fp8) {
-    set(CUBLASLT_MATMUL_DESC_FAST_ACCUM, static_cast<int8_t>(product_.fast_accumulation ? 1 : 0));
-    if (first.left_scale.numel() > 1) {
-      set(CUBLASLT_MATMUL_DESC_A_SCALE_MODE, CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F);
-      set(CUBLASLT_MATMUL_DESC_B_SCALE_MODE, CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F);
-    }
-    set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, first.right_scale.const_data_ptr());
-    set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, first.left_scale.const_data_ptr());
-  }
-  describe(first.right, type_of(first.right), a_);
-  describe(first.left, type_of(first.left), b_);
-  describe(first.d, is_fp8(first.d) ? CUDA_R_16BF : type_of(first.d), c_);  // which is not read, or is d
-  describe(first.d, type_of(first.d), d_);
-}
-
-template <class Value>
-void TimedMatmul::set(cublasLtMatmulDescAttributes_t attribute, const Value& value) {
-  check_lt(cublasLtMatmulDescSetAttribute(&description_, attribute, &value, sizeof value),
-           "cublasLtMatmulDescSetAttribute");
 }
 
 cublasStatus_t TimedMatmul::launch(const Proposal& proposal, size_t call) {
-  const Matrices& one = product_.sets[call % product_.sets.size()];
-  if (is_fp8(one.left)) {
-    set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, one.right_scale.const_data_ptr());
-    set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, one.left_scale.const_data_ptr());
-  }
-  const float alpha = 1, beta = product_.adds ? 1 : 0;
-  return cublasLtMatmul(at::cuda::getCurrentCUDABlasLtHandle(), &description_, &alpha, one.right.const_data_ptr(), &a_,
-                        one.left.const_data_ptr(), &b_, &beta, one.d.const_data_ptr(), &c_, one.d.mutable_data_ptr(),
-                        &d_, &proposal.algorithm, workspace_.mutable_data_ptr(),
-                        static_cast<size_t>(workspace_bytes_at_most), c10::cuda::getCurrentCUDAStream());
+  const size_t set = call % sets_.size();
+  return matmuls_[set].run(proposal.algorithm, sets_[set].d, workspace_);
 }
 
 std::optional<double> TimedMatmul::microseconds(const Proposal& proposal, int calls) {
   if (launch(proposal, 0) != CUBLAS_STATUS_SUCCESS) return std::nullopt;
   c10::cuda::CUDAEvent begin(cudaEventDefault), end(cudaEventDefault);
   begin.record();
-  for (int i = 1; i <= calls; ++i) check_lt(launch(proposal, static_cast<size_t>(i)), "cublasLtMatmul");
+  for (int i = 1; i <= calls; ++i) blas::check(launch(proposal, static_cast<size_t>(i)), "cublasLtMatmul");
   end.record();
   end.synchronize();
   return 1e3 * begin.elapsed_time(end) / calls;
 }
 
 Proposals TimedMatmul::proposals(int most, int64_t workspace_bytes, double seconds) {
-  cublasLtMatmulPreferenceOpaque_t preference{};
-  check_lt(cublasLtMatmulPreferenceInit(&preference), "cublasLtMatmulPreferenceInit");
-  const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, auto value) {
-    check_lt(cublasLtMatmulPreferenceSetAttribute(&preference, attribute, &value, sizeof value),
-             "cublasLtMatmulPreferenceSetAttribute");
-  };
-  prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
-         static_cast<uint64_t>(std::min(workspace_bytes, workspace_bytes_at_most)));
-  prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
-         uint32_t{CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
-  std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<size_t>(most));
   Proposals found;
-  const cublasStatus_t status =
-      cublasLtMatmulAlgoGetHeuristic(at::cuda::getCurrentCUDABlasLtHandle(), &description_, &a_, &b_, &c_, &d_,
-                                     &preference, most, results.data(), &found.given);
-  if (status != CUBLAS_STATUS_SUCCESS || found.given == 0) {
+  cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
+  const auto algorithms = matmuls_[0].proposals(most, workspace_bytes, &status);
+  found.given = static_cast<int>(algorithms.size());
+  if (algorithms.empty()) {
     found.fault = fmt::format("cublasLtMatmulAlgoGetHeuristic: {}",
                               status == CUBLAS_STATUS_SUCCESS ? "no proposals" : cublasLtGetStatusName(status));
-    found.given = 0;
     return found;
   }
   const Clock::time_point begun = Clock::now();
   std::vector<Proposal> timed;
   for (; found.tried < found.given; ++found.tried) {
     if (std::chrono::duration<double>(Clock::now() - begun).count() > seconds) break;
-    const auto& result = results[static_cast<size_t>(found.tried)];
-    if (result.state != CUBLAS_STATUS_SUCCESS) continue;
-    Proposal one{.algorithm = result.algo, .place = found.tried, .microseconds = 0};
+    Proposal one{.algorithm = algorithms[static_cast<size_t>(found.tried)], .place = found.tried, .microseconds = 0};
     if (const auto time = microseconds(one, 4)) {
       one.microseconds = *time;
       timed.push_back(one);
@@ -272,12 +203,12 @@ Proposals TimedMatmul::proposals(int most, int64_t workspace_bytes, double secon
   return found;
 }
 
-void TimedMatmul::run_once(const Proposal& proposal) { check_lt(launch(proposal, 0), "cublasLtMatmul"); }
+void TimedMatmul::run_once(const Proposal& proposal) { blas::check(launch(proposal, 0), "cublasLtMatmul"); }
 
 Sustained TimedMatmul::run(const Proposal& proposal, double seconds, const harness::NvmlDevice& device) {
   const cudaStream_t stream = c10::cuda::getCurrentCUDAStream();
   // Some 10 ms of work in one graph.
-  const size_t sets = product_.sets.size();
+  const size_t sets = sets_.size();
   const double microseconds = std::max(proposal.microseconds, 1.0);
   const auto wanted = static_cast<size_t>(1e4 / microseconds);
   const size_t calls = sets * std::clamp<size_t>(wanted / sets, 1, 1 + 1000 / sets);
@@ -290,7 +221,7 @@ Sustained TimedMatmul::run(const Proposal& proposal, double seconds, const harne
   cudaGraph_t captured = nullptr;
   C10_CUDA_CHECK(cudaStreamEndCapture(stream, &captured));
   const std::unique_ptr<std::remove_pointer_t<cudaGraph_t>, DestroyGraph> graph(captured);
-  check_lt(status, "cublasLtMatmul, captured");
+  blas::check(status, "cublasLtMatmul, captured");
   cudaGraphExec_t instantiated = nullptr;
   C10_CUDA_CHECK(cudaGraphInstantiateWithFlags(&instantiated, captured, 0));
   const std::unique_ptr<std::remove_pointer_t<cudaGraphExec_t>, DestroyGraph> executable(instantiated);

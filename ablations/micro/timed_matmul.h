@@ -2,11 +2,13 @@
 // proposals are timed, and one of them is run back to back until the GPU's clock has settled at the power limit.
 #pragma once
 
+#include "ablations/techniques/products/matmul.h"
 #include "harness/machine/nvml.h"
 
 #include <ATen/ATen.h>
 #include <cublasLt.h>
 
+#include <deque>
 #include <map>
 #include <optional>
 #include <string>
@@ -67,15 +69,13 @@ class TimedMatmul {
   [[nodiscard]] Sustained run(const Proposal& proposal, double seconds, const harness::NvmlDevice& device);
 
  private:
-  template <class Value>
-  void set(cublasLtMatmulDescAttributes_t attribute, const Value& value);
   [[nodiscard]] cublasStatus_t launch(const Proposal& proposal, size_t call);
   [[nodiscard]] std::optional<double> microseconds(const Proposal& proposal, int calls);
 
-  Multiplication product_;
+  std::vector<Matrices> sets_;
   at::Tensor workspace_;
-  cublasLtMatmulDescOpaque_t description_{};
-  cublasLtMatrixLayoutOpaque_t a_{}, b_{}, c_{}, d_{};
+  std::deque<model::blas::Product> products_;  // of each set; they stay where they are
+  std::vector<model::blas::Matmul> matmuls_;
 };
 
 // Of an algorithm: "id", "tile", "stages", ..., by cuBLASLt's numbers.

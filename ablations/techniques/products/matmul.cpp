@@ -19,6 +19,8 @@ cudaDataType cuda_type(at::ScalarType type) {
       return CUDA_R_32F;
     case at::kBFloat16:
       return CUDA_R_16BF;
+    case at::kHalf:
+      return CUDA_R_16F;
     case at::kFloat8_e4m3fn:
       return CUDA_R_8F_E4M3;
     case at::kFloat8_e5m2:
@@ -33,12 +35,13 @@ uint32_t alignment(const Tensor& x) {
   return static_cast<uint32_t>(std::min<uintptr_t>(256, address & (~address + 1)));
 }
 
-void describe(const Tensor& x, cublasLtMatrixLayoutOpaque_t& layout) {
+bool is_fp8(const Tensor& x) { return x.element_size() == 1; }
+
+void describe(const Tensor& x, cudaDataType type, cublasLtMatrixLayoutOpaque_t& layout) {
   TORCH_CHECK(x.dim() == 2 && x.is_contiguous(), "blas: matrices must lie row by row, got sizes ", x.sizes(),
               " and strides ", x.strides());
   const auto rows = static_cast<uint64_t>(x.size(1)), columns = static_cast<uint64_t>(x.size(0));
-  check(cublasLtMatrixLayoutInit(&layout, cuda_type(x.scalar_type()), rows, columns, x.size(1)),
-        "cublasLtMatrixLayoutInit");
+  check(cublasLtMatrixLayoutInit(&layout, type, rows, columns, x.size(1)), "cublasLtMatrixLayoutInit");
 }
 
 }  // namespace
@@ -70,12 +73,17 @@ Matmul::Matmul(const Product& product) : product_(product) {
   set(CUBLASLT_MATMUL_DESC_TRANSA, product.a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(CUBLASLT_MATMUL_DESC_TRANSB, product.b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(CUBLASLT_MATMUL_DESC_EPILOGUE, product.epilogue);
-  if (product.bias.defined()) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, product.bias.mutable_data_ptr());
+  const bool fp8 = is_fp8(product.a);
+  if (product.bias.defined()) {
+    set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, product.bias.mutable_data_ptr());
+    if (fp8) set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, cuda_type(product.bias.scalar_type()));
+  }
   if (product.auxiliary.defined()) {
     set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, product.auxiliary.mutable_data_ptr());
     set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, product.auxiliary.size(1));
+    if (fp8) set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, cuda_type(product.auxiliary.scalar_type()));
   }
-  if (product.a_scale.defined()) {
+  if (fp8) {
     const auto mode = [](const Tensor& scale) {
       return scale.numel() == 1 ? CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F : CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F;
     };
@@ -85,12 +93,13 @@ Matmul::Matmul(const Product& product) : product_(product) {
     set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, product.b_scale.const_data_ptr());
     set(CUBLASLT_MATMUL_DESC_FAST_ACCUM, static_cast<int8_t>(product.fast));
   }
-  describe(product.a, a_);
-  describe(product.b, b_);
-  describe(product.d, d_);
+  describe(product.a, cuda_type(product.a.scalar_type()), a_);
+  describe(product.b, cuda_type(product.b.scalar_type()), b_);
+  describe(product.d, is_fp8(product.d) ? CUDA_R_16BF : cuda_type(product.d.scalar_type()), c_);  // not read, or is d
+  describe(product.d, cuda_type(product.d.scalar_type()), d_);
 }
 
-std::vector<cublasLtMatmulAlgo_t> Matmul::proposals(int most, int64_t most_workspace) {
+std::vector<cublasLtMatmulAlgo_t> Matmul::proposals(int most, int64_t most_workspace, cublasStatus_t* said) {
   cublasLtMatmulPreferenceOpaque_t preference{};
   check(cublasLtMatmulPreferenceInit(&preference), "cublasLtMatmulPreferenceInit");
   const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, auto value) {
@@ -108,8 +117,9 @@ std::vector<cublasLtMatmulAlgo_t> Matmul::proposals(int most, int64_t most_works
   std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<size_t>(most));
   int count = 0;
   const cublasStatus_t status =
-      cublasLtMatmulAlgoGetHeuristic(at::cuda::getCurrentCUDABlasLtHandle(), &description_, &a_, &b_, &d_, &d_,
+      cublasLtMatmulAlgoGetHeuristic(at::cuda::getCurrentCUDABlasLtHandle(), &description_, &a_, &b_, &c_, &d_,
                                      &preference, most, results.data(), &count);
+  if (said != nullptr) *said = status;
   // INVALID_VALUE, too, says that it has none (a comment in aten/src/ATen/native/cuda/Blas.cpp).
   if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE) return {};
   check(status, "cublasLtMatmulAlgoGetHeuristic");
@@ -124,7 +134,7 @@ std::vector<cublasLtMatmulAlgo_t> Matmul::proposals(int most, int64_t most_works
 cublasStatus_t Matmul::run(const cublasLtMatmulAlgo_t& algorithm, const Tensor& d, const Tensor& workspace) {
   const float alpha = 1, beta = product_.accumulate ? 1 : 0;
   return cublasLtMatmul(at::cuda::getCurrentCUDABlasLtHandle(), &description_, &alpha, product_.a.const_data_ptr(), &a_,
-                        product_.b.const_data_ptr(), &b_, &beta, d.const_data_ptr(), &d_, d.mutable_data_ptr(), &d_,
+                        product_.b.const_data_ptr(), &b_, &beta, d.const_data_ptr(), &c_, d.mutable_data_ptr(), &d_,
                         &algorithm, workspace.mutable_data_ptr(), static_cast<size_t>(workspace_bytes), stream_for(d));
 }
 

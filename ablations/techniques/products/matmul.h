@@ -47,8 +47,10 @@ class Matmul {
  public:
   explicit Matmul(const Product& product);
 
-  // At most so many, the best by its heuristics first. Empty where it has none for these sizes.
-  [[nodiscard]] std::vector<cublasLtMatmulAlgo_t> proposals(int most, int64_t most_workspace = workspace_bytes);
+  // At most so many, the best by its heuristics first. Empty where it has none for these sizes; `status` then says
+  // more.
+  [[nodiscard]] std::vector<cublasLtMatmulAlgo_t> proposals(int most, int64_t most_workspace = workspace_bytes,
+                                                            cublasStatus_t* status = nullptr);
 
   // Into `d`, the product's or another one like it. The workspace has workspace_bytes.
   [[nodiscard]] cublasStatus_t run(const cublasLtMatmulAlgo_t& algorithm, const at::Tensor& d,
@@ -60,7 +62,7 @@ class Matmul {
 
   const Product& product_;
   cublasLtMatmulDescOpaque_t description_{};
-  cublasLtMatrixLayoutOpaque_t a_{}, b_{}, d_{};
+  cublasLtMatrixLayoutOpaque_t a_{}, b_{}, c_{}, d_{};
 };
 
 }  // namespace model::blas
