@@ -7,6 +7,7 @@
 #include "ablations/run/study_folder.h"
 #include "cli/commands.h"
 #include "cli/gate_run.h"
+#include "cli/worktrees.h"
 #include "files/files.h"
 #include "files/printable.h"
 #include "harness/machine/machine.h"
@@ -36,64 +37,6 @@ using harness::ChildResult;
 
 namespace {
 
-constexpr double git_limit_s = 600;
-
-// What git prints, without its last line end. Throws std::invalid_argument with git's own words if it fails.
-std::string git(std::vector<std::string> words, const fs::path& log) {
-  words.insert(words.begin(), {"/usr/bin/env", "git"});
-  const ChildResult child =
-      harness::run_child({.argv = words, .log = log, .ends_at_interrupt = false, .limit_s = git_limit_s});
-  std::string said = files::read_file(log, size_t{1} << 20);
-  while (!said.empty() && said.back() == '\n') said.pop_back();
-  fs::remove(log);
-  if (child.succeeded()) return said;
-  throw std::invalid_argument(fmt::format("{}: {}", fmt::join(words.begin() + 1, words.end(), " "),
-                                          said.empty() ? child.describe(git_limit_s) : printable(said)));
-}
-
-// A commit checked out in a folder of its own, which is gone afterwards.
-class Worktree {
- public:
-  Worktree(const fs::path& place, const std::string& commit, fs::path log) : place_(place), log_(std::move(log)) {
-    git({"worktree", "add", "--quiet", "--detach", place.string(), commit}, log_);
-  }
-  ~Worktree() {
-    try {
-      git({"worktree", "remove", "--force", place_.string()}, log_);
-    } catch (const std::exception& error) {
-      fmt::print(stderr, "note: {} stays: {}\n", place_.string(), error.what());
-    }
-  }
-  Worktree(const Worktree&) = delete;  // removes once
-  Worktree& operator=(const Worktree&) = delete;
-
- private:
-  fs::path place_, log_;
-};
-
-struct Side {
-  const char* name;  // "base"
-  std::string commit;
-  fs::path place;      // of its worktree
-  fs::path directory;  // in it: as deep as the folder in which the gate was called
-};
-
-// Throws harness::Unfit if base cannot be prepared, std::runtime_error if head cannot. Returns at an interrupt, too.
-void prepare(const Side& side, const std::string& command, const fs::path& out) {
-  if (command.empty()) return;
-  fmt::print(stderr, "preparing {} ...\n", side.name);
-  constexpr double limit_s = 3600;
-  const fs::path log = out / "logs" / fmt::format("prepare-{}.log", side.name);
-  const ChildResult child = harness::run_child(
-      {.argv = {"/bin/sh", "-c", command}, .log = log, .limit_s = limit_s, .directory = side.directory});
-  if (child.succeeded() || child.end == ChildResult::End::interrupted) return;
-  const std::string why = fmt::format("--prepare failed in {}: {}; all that it printed: {}", side.name,
-                                      child.describe(limit_s), log.string());
-  show_end(log);
-  if (std::string(side.name) == "base") throw harness::Unfit(why);
-  throw std::runtime_error(why);
-}
-
 // One word is a command line already; several are quoted as they were given.
 std::string command_text(const std::vector<std::string>& words) {
   if (words.size() == 1) return words.front();
@@ -102,15 +45,16 @@ std::string command_text(const std::vector<std::string>& words) {
   return fmt::format("{}", fmt::join(quoted, " "));
 }
 
-std::vector<Rung> arms_of(const std::string& text, const std::vector<Side>& sides) {
+std::vector<Rung> arms_of(const std::string& text, const std::vector<CommitSide>& sides) {
   std::vector<Rung> arms;
-  for (const Side& side : sides) {
+  for (const CommitSide& side : sides) {
     Rung arm = rungs_of_commands({text}, Mode::cumulative).front();
     arm.title = files::shortened(text, 60);
     arm.name = fmt::format("{}-command", side.name);
     arm.program = side.commit;
     arm.command->text = arm.command->typed = text;
     arm.command->directory = side.directory;
+    arm.command->variables = side.variables;
     arms.push_back(std::move(arm));
   }
   arms.back().against = 0;
@@ -163,7 +107,7 @@ void choose_pairs(Plan& plan, const GateFlags& flags) {
                                    shown < 1 ? fmt::format("; {:.2g} % can", 100 * 2 * shown / (1 - shown)) : ""));
 }
 
-Plan plan_of(const GateFlags& flags, const std::vector<Side>& sides) {
+Plan plan_of(const GateFlags& flags, const std::vector<CommitSide>& sides) {
   const int64_t pairs = pairs_of(flags);
   Plan plan{.id = "",
             .created = harness::utc_now(),
@@ -179,6 +123,18 @@ Plan plan_of(const GateFlags& flags, const std::vector<Side>& sides) {
   plan.commands = CommandTerms{.steps_from = flags.steps_from, .tokens_per_step = flags.tokens};
   plan.id = "gate-" + study_id(plan.ladder.name, plan.created);
   return plan;
+}
+
+// Throws harness::Unfit where both sides read the repository's code from one place.
+void check_code_differs(const Worktrees& worktrees, bool force) {
+  const std::vector<fs::path> both = worktrees.code_of_both();
+  if (both.empty()) return;
+  const std::string why = fmt::format(
+      "base and head read the same code, {}{}: each needs its own, by --prepare 'pip install -e .' (each side has an "
+      "environment of its own) or by a path that does not lead to your folder",
+      both.front().string(), both.size() == 1 ? "" : fmt::format(" and {} more", both.size() - 1));
+  if (!force) throw harness::Unfit(why + "; --force compares them anyway");
+  fmt::print(stderr, "note: {}\n", printable(why));
 }
 
 void check_flags(const GateFlags& flags) {
@@ -200,32 +156,29 @@ int gate_of_commits(const GateFlags& flags) {
   check_flags(flags);
   const std::string id = "gate-" + study_id("measure", harness::utc_now());
   const fs::path out = fs::absolute(flags.out.empty() ? fs::path("gates") / id : files::named_folder(flags.out));
+  if (fs::exists(out / "plan.json")) {
+    throw std::invalid_argument(
+        fmt::format("{}: holds a gate already, and a gate of commits cannot be resumed; name another folder with --out",
+                    out.string()));
+  }
   check_may_begin(out);
   harness::catch_interrupts();
   const auto devices = occupy_for_commands("ladder gate", out, flags.wait);
   const BegunFolder begun(out, {"logs", "runs", "worktrees"});
-  const fs::path log = out / "logs" / "git.log";
-  std::vector<Side> sides;
-  std::vector<std::unique_ptr<Worktree>> worktrees;
+  std::optional<Worktrees> worktrees;
+  std::vector<CommitSide> here;
   if (flags.calibrate) {
-    const std::string here = "calibration";
-    sides = {{"base", here, "", fs::current_path()}, {"head", here, "", fs::current_path()}};
+    const std::string both = "calibration";
+    here = {{.name = "base", .commit = both, .place = "", .directory = fs::current_path()},
+            {.name = "head", .commit = both, .place = "", .directory = fs::current_path()}};
   } else {
-    const fs::path deep = git({"rev-parse", "--show-prefix"}, log);
-    for (const auto& [name, ref] :
-         {std::pair{"base", flags.base}, {"head", flags.head.empty() ? "HEAD" : flags.head}}) {
-      const fs::path place = out / "worktrees" / name;
-      sides.push_back(
-          {name, git({"rev-parse", "--verify", "--end-of-options", ref + "^{commit}"}, log), place, place / deep});
-    }
-    if (!git({"status", "--porcelain", "--untracked-files=no"}, log).empty()) {
+    worktrees.emplace(flags.base, flags.head.empty() ? "HEAD" : flags.head, out);
+    if (!git({"status", "--porcelain", "--untracked-files=no"}, out / "logs" / "git.log").empty()) {
       fmt::print(stderr, "note: changes that are not committed are not measured\n");
     }
-    for (const Side& side : sides) {
-      worktrees.push_back(std::make_unique<Worktree>(side.place, side.commit, log));
-      prepare(side, flags.prepare, out);
-    }
+    for (CommitSide& side : worktrees->sides()) worktrees->make(side, flags.prepare);
   }
+  std::vector<CommitSide>& sides = worktrees ? worktrees->sides() : here;
   Plan plan = plan_of(flags, sides);
   for (const std::string& line : harness::disturbances()) fmt::print(stderr, "note: {}\n", line);
   for (size_t i = 0; i < plan.rungs.size(); ++i) {
@@ -233,11 +186,13 @@ int gate_of_commits(const GateFlags& flags) {
     try {
       if (!harness::interrupted()) {
         fmt::print(stderr, "trying {} ...\n", sides[i].name);
-        trial = tried(plan, i, out);
+        trial = tried(plan, i, out, worktrees ? &sides[i].code : nullptr);
       }
     } catch (const std::invalid_argument& error) {
-      if (i == 0) throw harness::Unfit(fmt::format("base: {}", error.what()));
-      throw std::runtime_error(fmt::format("head: {}", error.what()));
+      const std::string why = fmt::format("{}: {}{}", sides[i].name, error.what(),
+                                          worktrees ? worktrees->lacks(sides[i], trial_log(plan, i, out)) : "");
+      if (i == 0) throw harness::Unfit(why);
+      throw std::runtime_error(why);
     }
     if (!trial) {
       fmt::print(stderr, "interrupted before anything was measured\n");
@@ -245,6 +200,7 @@ int gate_of_commits(const GateFlags& flags) {
     }
     plan.rungs[i].command->trial = *trial;
   }
+  if (worktrees) check_code_differs(*worktrees, flags.force);
   if (flags.catches > 0) choose_pairs(plan, flags);
   plan.runs = abba(plan.rungs, plan.repeats, flags.blocked);
   write_document(out / "plan.json", plan);

@@ -40,11 +40,12 @@ struct Trial {
   std::string shape;                    // of its lines: "iter N: loss N"
   bool has_losses = false;
   bool terminal = false;           // it got a terminal, because it holds back what it prints into a pipe
+  double burst_s = 0;              // lines no further apart are of one burst, and share its time; 0: of one read
   std::vector<std::string> gpus;   // names of the GPUs that it used
   std::vector<std::string> wrote;  // files in its directory that it wrote, of each run the same
 
   LADDER_FIELDS(Trial, (first_step_s, from_0), (step_s, from_0), (every, from_1), shape, has_losses, (terminal, absent),
-                gpus, (wrote, {.most_items = 20}))
+                (burst_s, {.none = None::absent, .above = 0}), gpus, (wrote, {.most_items = 20}))
 };
 
 // A training program that is measured from outside (`ladder measure`).
@@ -53,6 +54,7 @@ struct TypedCommand {
   std::string typed;      // as it stood on the command line, without a title: "+ --compile"
   std::string directory;  // where it runs; empty: where the study was begun
   Trial trial;
+  std::vector<std::string> variables = {};  // "NAME=value" of this side of a gate; not written
 
   LADDER_FIELDS(TypedCommand, text, typed, (directory, absent), trial)
 };

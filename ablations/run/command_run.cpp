@@ -15,6 +15,7 @@
 #include "harness/process/process.h"
 #include "harness/process/utc.h"
 #include "harness/stats/stats.h"
+#include "text/figures.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -25,6 +26,7 @@
 #include <cmath>
 #include <fstream>
 #include <memory>
+#include <regex>
 #include <set>
 #include <sstream>
 #include <stdexcept>
@@ -80,10 +82,48 @@ std::string text_for(const TypedCommand& command, const fs::path& own) {
   return text;
 }
 
+constexpr const char* trial_prefix = "trial-";
+
+// What such a program has started elsewhere does not end with it.
+void tell_of_client(const std::string& text) {
+  for (const char* client : {"docker", "podman", "kubectl", "ssh", "srun"}) {
+    if (std::regex_search(text, std::regex(fmt::format("(^|[ /;&|]){} ", client)))) {
+      fmt::print(stderr, "note: {0} had to be killed: what it started elsewhere may go on ({0} is only a client)\n",
+                 client);
+    }
+  }
+}
+
+// The executables and libraries of these processes.
+void add_executed_code(std::set<fs::path>& code, const std::vector<pid_t>& processes) {
+  for (const pid_t pid : processes) {
+    std::ifstream maps(fmt::format("/proc/{}/maps", pid));
+    for (std::string line; std::getline(maps, line);) {  // "7f00-7f01 r-xp 00000000 08:01 1234   /usr/lib/libc.so.6"
+      const size_t path = line.find('/');
+      if (path != std::string::npos && line.find("x", line.find(' ')) < line.find(' ', line.find(' ') + 1)) {
+        code.insert(line.substr(path));
+      }
+    }
+  }
+}
+
+// The Python files that client/look has told of, each on a line.
+void add_told_code(std::set<fs::path>& code, const fs::path& told, const fs::path& directory) {
+  std::ifstream stream(told);
+  std::error_code error;
+  for (std::string line; std::getline(stream, line) && code.size() < 100000;) {
+    const fs::path file = fs::canonical(directory / line, error);
+    if (!error) code.insert(file);
+  }
+  fs::remove(told, error);
+}
+
 // One run of a command, from its start until it has made its steps.
 class CommandProcess {
  public:
-  CommandProcess(const Plan& plan, const TypedCommand& command, std::string id, fs::path folder)
+  // `code`: what it reads of code is added there, by a hook that a timed run must not have.
+  CommandProcess(const Plan& plan, const TypedCommand& command, std::string id, fs::path folder,
+                 std::set<fs::path>* code = nullptr)
       : plan_(plan),
         command_(command),
         id_(std::move(id)),
@@ -91,7 +131,8 @@ class CommandProcess {
         own_(fs::absolute(folder_ / "runs" / id_)),
         client_log_(fs::absolute(folder_ / "logs" / (id_ + ".steps.jsonl"))),
         client_(client_log_),
-        reader_(plan.commands->steps_from) {}
+        reader_(plan.commands->steps_from),
+        code_(code) {}
 
   void make(const std::function<void(std::string_view)>& on_line) {
     on_line_ = on_line;
@@ -104,6 +145,7 @@ class CommandProcess {
                                  .log = log(),
                                  .limit_s = plan_.run_limit_s,
                                  .environment = environment(),
+                                 .of_others = true,
                                  .directory = command_.directory,
                                  .terminal = command_.trial.terminal,
                                  .on_output =
@@ -114,7 +156,10 @@ class CommandProcess {
     if (child_.end == ChildResult::End::exited) {
       take(reader_.end(), false);
       take(client_.read(begun_s_), true);
+      if (!has_enough_ && (!take_burst() || looks_on_)) end_window();
     }
+    if (code_ != nullptr) add_told_code(*code_, code_file(), command_.directory);
+    if (child_.killed) tell_of_client(command_.text);
     gpus_.wait_until_free();
     fs::remove_all(own_, ignored);
   }
@@ -155,9 +200,58 @@ class CommandProcess {
                                 : child_.describe(plan_.run_limit_s);
     const std::string last = last_line(log(), "\r\n");  // of a bar what it shows now
     const std::string said = last.empty() ? "" : "; its last line: " + last;
-    if (lines_.empty()) return fmt::format("{} before a step was found in what it printed{}", how, said);
+    if (lines_.empty()) {
+      const std::string refused =
+          reader_.refused() == 0
+              ? ""
+              : fmt::format("; {} taken for a validation's, by a word before the step (val, test)",
+                            number_of(reader_.refused(), "line") + (reader_.refused() == 1 ? " was" : " were"));
+      return fmt::format("{} before a step was found in what it printed{}{}", how, refused, said);
+    }
+    std::set<double> reads;
+    for (const StepLine& line : lines_) reads.insert(line.seconds);
+    if (!by_client_ && lines_.size() > least_intervals && lines_.size() > 4 * reads.size()) {
+      return fmt::format(
+          "its {} step lines came at once, in {}: something holds back what it prints (conda run: --no-capture-output; "
+          "Python: PYTHONUNBUFFERED=1; others: stdbuf -oL, or --terminal)",
+          lines_.size(), number_of(std::ssize(reads), "read"));
+    }
     const auto steps = lines_.back().step - lines_.front().step;
     return fmt::format("{} after {} step{}; {}{}", how, steps, steps == 1 ? "" : "s", seen, said);
+  }
+
+  // How far apart its lines are at least if they come in bursts, as through a pipe that is emptied now and then: the
+  // time between bursts is then of all steps of one. 0: they come one by one.
+  [[nodiscard]] double burst_s() const {
+    if (!looks_on_) return 0;
+    const double all_s = lines_.back().seconds - lines_.front().seconds, gaps = static_cast<double>(lines_.size() - 1);
+    double long_s = 0, longs = 0;
+    for (size_t i = 1; i < lines_.size(); ++i) {
+      const double gap_s = lines_[i].seconds - lines_[i - 1].seconds;
+      if (gap_s <= all_s / gaps) continue;
+      long_s += gap_s;
+      ++longs;
+    }
+    return longs >= 3 && 4 * longs <= gaps && long_s > 0.8 * all_s ? all_s / gaps : 0;
+  }
+
+  // Why its numbers cannot be believed; empty: they can.
+  [[nodiscard]] std::string doubt() const {
+    if (by_client_) return "";
+    if (reader_.has_commas()) {
+      return "its losses have one comma before three digits (3,100), which may be 3100 or 3.1: let it print a point "
+             "(LC_ALL=C)";
+    }
+    const std::vector<double> timed = timed_ms();
+    const double usual = harness::median(timed),
+                 spread = harness::quantile(timed, 0.75) - harness::quantile(timed, 0.25);
+    const bool is_numbered = std::ranges::any_of(lines_, &StepLine::numbered);
+    if (is_numbered || usual < 49 || spread > 0.01 * usual || std::abs(std::remainder(usual, 50)) > 0.01 * usual)
+      return "";
+    return fmt::format(
+        "its lines come every {:.0f} ms, as if by a clock, so they count no steps: --steps-from names a number that "
+        "counts, --hook times PyTorch's optimizer",
+        usual);
   }
 
   [[nodiscard]] Record record(const PlannedRun& run, const std::vector<std::string>& applied,
@@ -213,6 +307,10 @@ class CommandProcess {
   [[nodiscard]] std::vector<std::string> environment() const {
     std::vector<std::string> variables{fmt::format("LADDER_LOG={}", client_log_.string()),
                                        fmt::format("LADDER_STEPS={}+{}", plan_.warmup_steps, plan_.timed_steps)};
+    if (code_ != nullptr) {
+      variables.insert(variables.end(), {"LADDER_CODE=" + code_file().string(), python_path_with_look()});
+    }
+    variables.insert(variables.end(), command_.variables.begin(), command_.variables.end());
     if (plan_.commands->hook) variables.insert(variables.end(), {"LADDER_HOOK=1", python_path_with_look()});
     if (!plan_.commands->as_is) add_variables(variables, own_);
     return variables;
@@ -226,23 +324,42 @@ class CommandProcess {
       begin_again();
     }
     if (by_client_ != by_client) return true;
-    for (size_t i = 0; i < lines.size(); ++i) {
-      const StepLine& line = lines[i];
+    for (const StepLine& line : lines) {
+      const double apart_s = by_client ? 0 : command_.trial.burst_s;
+      if (!burst_.empty() && line.seconds - burst_.back().seconds > apart_s && !take_burst()) return false;
+      burst_.push_back(line);
+    }
+    return command_.trial.burst_s > 0 || take_burst();
+  }
+
+  // Lines of one read, or of one burst, share the time of the last: the window begins and ends with it.
+  bool take_burst() {
+    bool any = false;
+    for (StepLine& line : burst_) {
+      line.seconds = burst_.back().seconds;
       if (line.restarts) begin_again();
       if (!lines_.empty() && line.step <= lines_.back().step) continue;
+      any = true;
       lines_.push_back(line);
-      const int64_t made = line.step - lines_.front().step;
-      on_line_(fmt::format("{} {}", std::min(made, wanted()), wanted()));
-      // The window begins and ends with the last line of a read: those before it have its time.
-      if (i + 1 < lines.size() && lines[i + 1].seconds == line.seconds) continue;
-      if (!window_has_begun_) {
-        if (made >= plan_.warmup_steps) begin_window();
-      } else if (++timed_reads_ >= least_intervals && line.step - lines_[first_timed_].step >= plan_.timed_steps) {
-        end_window();
-        return false;
-      }
+      on_line_(fmt::format("{} {}", std::min(made(), wanted()), wanted()));
     }
-    return true;
+    burst_.clear();
+    if (!any) return true;
+    if (!window_has_begun_) {
+      if (made() >= plan_.warmup_steps) begin_window();
+      return true;
+    }
+    ++timed_reads_;
+    const StepLine& first = lines_[first_timed_];
+    if (timed_reads_ < least_intervals || lines_.back().step - first.step < plan_.timed_steps) return true;
+    // Lines that come faster than most programs make steps may all be of one burst: a trial looks on.
+    constexpr double fast_ms = 1, trial_s = 3;
+    const double window_s = lines_.back().seconds - first.seconds;
+    looks_on_ =
+        looks_on_ || (is_trial() && !by_client_ && 1000 * window_s < fast_ms * static_cast<double>(timed_reads_));
+    if (looks_on_ && lines_.back().seconds - lines_.front().seconds < trial_s) return true;
+    end_window();
+    return false;
   }
 
   // What was read before was of another kind of lines.
@@ -255,11 +372,15 @@ class CommandProcess {
   }
 
   [[nodiscard]] int64_t wanted() const { return plan_.warmup_steps + plan_.timed_steps; }
+  [[nodiscard]] int64_t made() const { return lines_.back().step - lines_.front().step; }
+  [[nodiscard]] bool is_trial() const { return id_.starts_with(trial_prefix); }
+  [[nodiscard]] fs::path code_file() const { return fs::absolute(folder_ / "logs" / (id_ + ".code")); }
 
   bool look(const std::vector<pid_t>& tree) {
     tree_ = tree;
     resident_bytes_ = std::max(resident_bytes_, resident_bytes_of(tree));
     gpus_.look(tree);
+    if (code_ != nullptr) add_executed_code(*code_, tree);
     return take(client_.read(begun_s_), true);
   }
 
@@ -284,6 +405,7 @@ class CommandProcess {
   void end_window() {
     gpus_.end();
     has_enough_ = true;
+    if (code_ != nullptr) add_executed_code(*code_, tree_);
     window_s_ = monotonic_s() - window_begun_s_;
     renew_tree();
     after_ = harness::processor_time(tree_);
@@ -334,6 +456,9 @@ class CommandProcess {
   size_t first_timed_ = 0;   // the line that the timed window begins with
   int64_t timed_reads_ = 0;  // since the window began
   bool by_client_ = false, window_has_begun_ = false, has_enough_ = false;
+  bool looks_on_ = false;        // a trial whose steps look too short
+  std::vector<StepLine> burst_;  // lines that may not be the last of theirs
+  std::set<fs::path>* code_;
   int64_t resident_bytes_ = 0;
   std::optional<harness::ProcessorTime> before_, after_;
 };
@@ -363,6 +488,10 @@ std::vector<std::string> written_since(const fs::path& directory, fs::file_time_
   return written;
 }
 
+std::string trial_of(const Plan& plan, size_t rung) {
+  return fmt::format("{}{:02}-{}", trial_prefix, rung, plan.rungs[rung].name);
+}
+
 const TypedCommand& command_of(const Plan& plan, size_t rung) {
   if (!plan.commands || !plan.rungs[rung].command) {
     throw std::invalid_argument(fmt::format("rung {} of the plan is no command", rung));
@@ -383,20 +512,31 @@ Environment environment_of_commands() {
   return here;
 }
 
-std::optional<Trial> tried(const Plan& plan, size_t rung, const fs::path& folder) {
+fs::path trial_log(const Plan& plan, size_t rung, const fs::path& folder) {
+  return folder / "logs" / (trial_of(plan, rung) + ".log");
+}
+
+std::optional<Trial> tried(const Plan& plan, size_t rung, const fs::path& folder, std::set<fs::path>* code) {
   TypedCommand command = command_of(plan, rung);
-  const std::string id = fmt::format("trial-{:02}-{}", rung, plan.rungs[rung].name);
+  const std::string id = trial_of(plan, rung);
   const fs::path directory = command.directory.empty() ? fs::current_path() : fs::path(command.directory);
-  for (const bool terminal : {command.trial.terminal, true}) {
-    command.trial.terminal = terminal;
+  for (int attempt = 0; attempt < 3; ++attempt) {  // as it is, on a terminal, and with its bursts taken together
     const auto since = fs::file_time_type::clock::now();
-    CommandProcess process(plan, command, id, folder);
+    CommandProcess process(plan, command, id, folder, code);
     process.make([](std::string_view) {});
     if (process.child().end == ChildResult::End::interrupted) return std::nullopt;
     // A program that holds back what it prints may also end before its lines come.
-    if (!terminal && process.holds_back()) continue;
+    if (!command.trial.terminal && process.holds_back()) {
+      command.trial.terminal = true;
+      continue;
+    }
     std::string fault = process.fault();
     if (process.lines().empty() && fault.empty()) fault = "printed no step";
+    if (fault.empty() && command.trial.burst_s == 0) {
+      command.trial.burst_s = process.burst_s();
+      if (command.trial.burst_s > 0) continue;
+    }
+    if (fault.empty()) fault = process.doubt();
     if (!fault.empty()) {
       std::string message = fmt::format("{}: {}", files::in_quotes(command.typed), fault);
       if (process.child().end == ChildResult::End::exited && process.child().code != 0) {
@@ -418,7 +558,8 @@ std::optional<Trial> tried(const Plan& plan, size_t rung, const fs::path& folder
                  .every = std::llround(harness::median(apart)),
                  .shape = process.shape(),
                  .has_losses = process.by_loss(),
-                 .terminal = terminal,
+                 .terminal = command.trial.terminal,
+                 .burst_s = command.trial.burst_s,
                  .gpus = process.gpus().names(),
                  .wrote = written_since(directory, since, folder)};
   }
@@ -442,6 +583,7 @@ std::string look_at(const Plan& plan, size_t rung, const fs::path& folder, const
                           .log = log,
                           .limit_s = limit_s,
                           .environment = std::move(variables),
+                          .of_others = true,
                           .directory = command.directory,
                           .terminal = command.trial.terminal,
                           .on_look = [&](const std::vector<pid_t>&) { return !fs::exists(file); }});

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,8 +24,12 @@ constexpr double least_step_ms = 1e-6;
 
 // Tries a rung's command as its runs will be made, with cold caches. What it prints goes to FOLDER/logs/trial-NAME.log.
 // Returns none if it was interrupted. Throws std::invalid_argument, with the end of what it printed, if it does not
-// make its steps.
-std::optional<Trial> tried(const Plan& plan, size_t rung, const std::filesystem::path& folder);
+// make its steps. `code` gets the files of code that it reads: Python's, executables, libraries.
+std::optional<Trial> tried(const Plan& plan, size_t rung, const std::filesystem::path& folder,
+                           std::set<std::filesystem::path>* code = nullptr);
+
+// What that try printed.
+std::filesystem::path trial_log(const Plan& plan, size_t rung, const std::filesystem::path& folder);
 
 // Runs a rung's command once more until client/look has written `file`, what it does in PyTorch. Returns why there is
 // none; empty: there is. That run is not timed.

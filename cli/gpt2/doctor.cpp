@@ -25,7 +25,6 @@
 #include <exception>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <optional>
 #include <set>
 #include <stdexcept>
@@ -62,7 +61,8 @@ std::vector<std::string> things_to_fix(const harness::Machine& machine) {
     notes.push_back("runs are not watched for throttling and sharing: " + device.unavailable());
   }
   std::ifstream driver("/proc/driver/nvidia/params");
-  const std::string parameters(std::istreambuf_iterator<char>(driver), {});
+  std::string parameters;
+  std::getline(driver, parameters, '\0');
   if (parameters.find("RmProfilingAdminOnly: 1") != std::string::npos) {
     notes.emplace_back(
         "hardware counters are for root only; to permit them: options nvidia "

@@ -1,11 +1,13 @@
 """Looks at a PyTorch program, or times its steps, without a change of the program: `ladder measure` puts this folder before PYTHONPATH.
 
 LADDER_LOOK=FILE (never in a timed run): after a few steps of the optimizer ladder_look.py writes what the program did into FILE.
+LADDER_CODE=FILE (never in a timed run): the path of each Python file that is executed is appended to FILE.
 LADDER_HOOK=1 with LADDER_LOG=FILE: ../ladder_client.py writes a line for each step of the optimizer, without a loss.
-Both work by a hook that PyTorch (2.0 and later) calls after each step of any optimizer, unless a CUDA graph replays the step.
+The other two work by a hook that PyTorch (2.0 and later) calls after each step of any optimizer, unless a CUDA graph replays the step.
 Nothing here imports torch.
 """
 
+import contextlib
 import importlib.util
 import os
 import sys
@@ -50,6 +52,19 @@ def watch(torch_module):
         look.handle = at_each_step(torch_module, look.step)
 
 
+def tell_code(path):
+    """By Python's audit events: of a module, and of the main program, the compiled code is executed once."""
+    file, told = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666), set()
+
+    def hook(event, arguments):
+        if event == "exec" and (name := getattr(arguments[0], "co_filename", "<")) not in told and not name.startswith("<"):
+            told.add(name)
+            with contextlib.suppress(OSError):
+                os.write(file, os.fsencode(os.path.abspath(name) + "\n"))
+
+    sys.addaudithook(hook)
+
+
 class Finder:
     """Calls watch() once PyTorch's optimizers are imported."""
 
@@ -69,7 +84,12 @@ class Finder:
         return spec
 
 
-if OPTIMIZERS in sys.modules:  # a .pth file has imported torch
+if os.environ.get("LADDER_CODE"):
+    tell_code(os.environ["LADDER_CODE"])
+
+if not (os.environ.get("LADDER_HOOK") or os.environ.get("LADDER_LOOK")):
+    pass
+elif OPTIMIZERS in sys.modules:  # a .pth file has imported torch
     watch(sys.modules[OPTIMIZERS])
 else:
     sys.meta_path.insert(0, Finder)

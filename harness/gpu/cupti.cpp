@@ -8,7 +8,6 @@
 #include <array>
 #include <cstdlib>
 #include <fstream>
-#include <iterator>
 #include <stdexcept>
 #include <utility>
 
@@ -26,7 +25,9 @@ constexpr auto injected_libraries = std::to_array<std::pair<std::string_view, st
 // Files of /proc have size 0, so files::read_file would read nothing.
 std::string own_maps() {
   std::ifstream stream("/proc/self/maps");
-  return std::string(std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>());
+  std::string text;
+  std::getline(stream, text, '\0');
+  return text;
 }
 
 int64_t own_tracer() {

@@ -21,6 +21,7 @@ struct StepReader::Found {
   int64_t total = 0;  // in "12/100"; 0: none
   std::optional<double> loss, tokens_per_s, own_ms;
   std::string step_key, loss_key;  // the words before them
+  bool comma = false;              // whether the loss has thousands or decimals cannot be told
 
   [[nodiscard]] int quality() const { return (loss ? 2 : 0) + (step ? 1 : 0); }
 };
@@ -155,11 +156,11 @@ std::optional<double> step_ms(std::string_view key, std::string_view unit, doubl
 // A number at the beginning of a text.
 struct Number {
   double value = 0;
-  bool whole = false;
-  size_t size = 0;  // 0: there is none
+  bool whole = false, comma = false;  // comma: "3,100", which may be 3100 or 3.1
+  size_t size = 0;                    // 0: there is none
 };
 
-// 12, 1,234, -1.5e-3.
+// 12, 1,234, -1.5e-3, and with a decimal comma 3,1 or 0,123 or 3,1415.
 Number number_at(std::string_view text) {
   size_t i = at(text, 0) == '-' || at(text, 0) == '+' ? 1 : 0;
   const size_t begin = i;
@@ -173,14 +174,25 @@ Number number_at(std::string_view text) {
     return at(text, i) == ',' && is_digit(at(text, i + 1)) && is_digit(at(text, i + 2)) && is_digit(at(text, i + 3)) &&
            !is_digit(at(text, i + 4));
   };
-  if (first > 0 && first <= 3) {
-    while (group()) {
+  const bool below_one = first == 1 && text[begin] == '0';
+  size_t groups = 0;
+  if (first > 0 && first <= 3 && !below_one) {
+    for (; group(); ++groups) {
       digits.append(text.substr(i + 1, 3));
       i += 4;
     }
   }
   bool whole = i > begin;
-  if (at(text, i) == '.' && (whole || is_digit(at(text, i + 1)))) {
+  // In a list a comma or a point follows: "12,0,3", "12,0.5".
+  const size_t rest = std::min(text.find_first_not_of("0123456789", i + 1), text.size());
+  const bool decimal_comma = groups == 0 && first > 0 && at(text, i) == ',' && rest > i + 1 &&
+                             !((at(text, rest) == ',' || at(text, rest) == '.') && is_digit(at(text, rest + 1)));
+  if (decimal_comma) {
+    whole = false;
+    digits += '.';
+    ++i;
+    take_digits();
+  } else if (at(text, i) == '.' && (whole || is_digit(at(text, i + 1)))) {
     whole = false;
     digits += text[i++];
     take_digits();
@@ -195,7 +207,7 @@ Number number_at(std::string_view text) {
     i += 1 + sign;
     take_digits();
   }
-  Number number{.whole = whole && begin == 0, .size = i};
+  Number number{.whole = whole && begin == 0, .comma = whole && groups == 1, .size = i};
   if (std::from_chars(digits.data(), digits.data() + digits.size(), number.value).ec != std::errc()) {
     number.value = small ? 0 : std::numeric_limits<double>::infinity();  // out of a double's range
   }
@@ -267,7 +279,7 @@ StepReader::Found StepReader::recognized(std::string_view line) {
     key.clear();
     closed = heading = false;
   };
-  const auto take = [&](double value, bool whole, int64_t total, std::string_view unit) {
+  const auto take = [&](double value, bool whole, int64_t total, std::string_view unit, bool comma = false) {
     if (key == " value " && !named.empty()) key = named;
     const bool validates = has_any(key, validation_words);
     const bool counts = total > 0 || has_any(key, {"loss", "step", "steps", "iter", "iteration", "batch", "epoch"});
@@ -278,6 +290,7 @@ StepReader::Found StepReader::recognized(std::string_view line) {
       best_loss = rank;
       found.loss = value;
       found.loss_key = key;
+      found.comma = comma;
     } else if (is_token_rate(key) || is_token_rate(unit)) {
       if (!found.tokens_per_s) found.tokens_per_s = value;
     } else if (!found.own_ms) {
@@ -402,7 +415,7 @@ StepReader::Found StepReader::recognized(std::string_view line) {
         i = end;
       }
     }
-    take(value, whole, total, unit);
+    take(value, whole, total, unit, number.comma);
   }
   clear();
   if (!found.loss && (best_step == 1 || (best_step == 2 && !counted_bar))) found.step.reset();
@@ -456,7 +469,10 @@ StepReader::Found StepReader::matched(std::string_view line) const {
     return number;
   };
   if (const auto step = group("step"); step && step->whole) found.step = static_cast<int64_t>(step->value);
-  if (const auto loss = group("loss")) found.loss = loss->value;
+  if (const auto loss = group("loss")) {
+    found.loss = loss->value;
+    found.comma = loss->comma;
+  }
   if (const auto rate = group("tokens_per_s")) found.tokens_per_s = rate->value;
   return found;
 }
@@ -494,9 +510,13 @@ void StepReader::end_line(Stream& stream, std::vector<StepLine>& out) {
   if (line.find_first_not_of(' ') == std::string::npos) return;
   count_shape(line);
   const Found found = pattern_ ? matched(line) : recognized(line);
-  if (found.refused) return;
+  if (found.refused) {
+    ++refused_;
+    return;
+  }
   if (found.epoch) epoch_ = found.epoch;
   if (found.quality() == 0 || !is_of_kind(found, line)) return;
+  has_commas_ = has_commas_ || found.comma;
   add(found,
       {.seconds = stream.seconds, .loss = found.loss, .tokens_per_s = found.tokens_per_s, .own_ms = found.own_ms},
       stream.read, out);

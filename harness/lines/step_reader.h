@@ -50,6 +50,10 @@ class StepReader {
   // The most frequent shapes of all lines with their counts, most frequent first. Of over 1000 shapes rare ones are
   // forgotten.
   [[nodiscard]] std::vector<std::pair<std::string, int64_t>> frequent_shapes(size_t most = 10) const;
+  // How many lines were taken for a validation's.
+  [[nodiscard]] int64_t refused() const { return refused_; }
+  // A loss has one comma before three digits: 3,100 may be 3100 or 3.1.
+  [[nodiscard]] bool has_commas() const { return has_commas_; }
   // Most step lines came several in one read: the program buffers its output.
   [[nodiscard]] bool bursts() const { return 2 * grouped_ > returned_; }
 
@@ -87,8 +91,8 @@ class StepReader {
   std::optional<double> last_loss_;
   std::optional<StepLine> held_;
   uint64_t held_read_ = 0, last_read_ = 0;
-  int64_t returned_ = 0, grouped_ = 0;
-  bool last_is_grouped_ = false;
+  int64_t returned_ = 0, grouped_ = 0, refused_ = 0;
+  bool last_is_grouped_ = false, has_commas_ = false;
 };
 
 }  // namespace harness

@@ -11,7 +11,6 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -23,7 +22,8 @@ namespace {
 // From /proc/PID/stat: "PID (name) state parent ...", where the name may hold anything. 0 for a process that is gone.
 pid_t parent_of(const char* pid) {
   std::ifstream stream("/proc/" + std::string(pid) + "/stat");
-  const std::string stat{std::istreambuf_iterator<char>(stream), {}};
+  std::string stat;
+  std::getline(stream, stat, '\0');  // an iterator would throw where the process ends before it is read
   const size_t name_end = stat.rfind(')');
   if (name_end == std::string::npos || name_end + 4 >= stat.size()) return 0;
   pid_t parent = 0;

@@ -65,7 +65,11 @@ std::string owner_in(int fd) {
 
 FolderLock::FolderLock(const fs::path& folder) : fd_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
   if (fd_ < 0) throw std::system_error(errno, std::generic_category(), folder.string());
-  if (locked(fd_, LOCK_EX | LOCK_NB) != 0) {
+  if (locked(fd_, LOCK_EX | LOCK_NB) == 0) return;
+  if (errno != EWOULDBLOCK) {
+    fmt::print(stderr, "note: {}: this file system has no locks ({}), so a second runner here goes unnoticed\n",
+               folder.string(), std::generic_category().message(errno));
+  } else {
     ::close(fd_);
     throw std::invalid_argument(fmt::format(
         "{}: another runner is at work in this folder; wait for its end, or name another one", folder.string()));

@@ -52,8 +52,8 @@ class Descriptor {
   int fd_;
 };
 
-// A child that leads a process group. However run_child ends, no process of the group stays. Descendants ends the
-// processes that have left the group.
+// A child that leads a session and its process group. However run_child ends, no process of the group stays.
+// Descendants ends the processes that have left the group.
 class Child {
  public:
   explicit Child(pid_t pid) : pid_(pid) {}
@@ -114,6 +114,40 @@ struct Pipe {
     if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "pipe");
     return ends;
   }
+};
+
+// A process of its own that ends the child if this process is killed: it waits for the end of a pipe, which no signal
+// prevents.
+class Watcher {
+ public:
+  Watcher() : process_(::fork()) {
+    if (process_ != 0) return;
+    ::setsid();  // signals of the terminal are not for it
+    ::dup2(pipe_.reader.get(), 0);
+    ::close_range(1, ~0U, 0);
+    pid_t told = 0, child = 0;
+    while (::read(0, &told, sizeof told) == sizeof told) child = told;
+    if (child > 0) {
+      for (const pid_t pid : process_tree(child)) ::kill(pid, SIGKILL);
+      ::kill(-child, SIGKILL);
+    }
+    ::_exit(0);
+  }
+  ~Watcher() {
+    watch(0);
+    pipe_.writer.close();
+    while (process_ > 0 && ::waitpid(process_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+  Watcher(const Watcher&) = delete;  // waits once
+  Watcher& operator=(const Watcher&) = delete;
+  void watch(pid_t child) const {
+    [[maybe_unused]] const ssize_t ignored = ::write(pipe_.writer.get(), &child, sizeof child);
+  }
+
+ private:
+  Pipe pipe_;
+  pid_t process_;
 };
 
 // What the child writes about its progress, line by line.
@@ -283,8 +317,8 @@ int spawn(const ChildOptions& options, const Output& output, int lines, pid_t& p
   sigset_t blocked;
   sigemptyset(&blocked);
   posix_spawnattr_setsigmask(&attributes, &blocked);
-  posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
+  // A session has no terminal to ask: a question at /dev/tty fails at once instead of waiting for ever.
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK);
   std::vector<char*> argv = pointers_to(options.argv), environment = environment_with(options.environment);
   argv.push_back(nullptr);
   environment.push_back(nullptr);
@@ -325,6 +359,8 @@ ChildResult run_child(const ChildOptions& options) {
   const auto start = Clock::now();
   const auto since = [](Clock::time_point time) { return std::chrono::duration<double>(Clock::now() - time).count(); };
   const auto is_interrupted = [&] { return options.ends_at_interrupt && interrupted(); };
+  std::optional<Watcher> watcher;
+  if (options.of_others) watcher.emplace();
   const Descendants descendants;
   pid_t pid = 0;
   const int error = spawn(options, output, lines_pipe.writer.get(), pid);
@@ -333,6 +369,7 @@ ChildResult run_child(const ChildOptions& options) {
   if (error != 0) return {.end = ChildResult::End::not_started, .code = error, .seconds = since(start)};
 
   Child child(pid);
+  if (watcher) watcher->watch(pid);
   ChildResult result{.end = ChildResult::End::exited};
   RunningTime running;
   bool stopped = false, enough = false;
@@ -368,6 +405,8 @@ ChildResult run_child(const ChildOptions& options) {
       child.kill_group();
     }
   }
+  if (watcher) watcher->watch(0);
+  result.killed = stopped;
   result.seconds = since(start);
   // What it started may need the same time as it.
   while (enough && since(asked_to_end) < options.grace_s && !is_interrupted() && descendants.any_left()) {

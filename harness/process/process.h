@@ -15,6 +15,7 @@ struct ChildResult {
   enum class End { exited, signaled, timed_out, not_started, interrupted, enough } end;
   int code = 0;  // exit status, signal number, or errno
   double seconds = 0;
+  bool killed = false;  // by us, because it did not end by itself
 
   [[nodiscard]] bool succeeded() const { return end == End::exited && code == 0; }
   // "killed by signal 9 (Killed)", "ran past its limit of 60 s", ...
@@ -32,6 +33,7 @@ struct ChildOptions {
   std::function<void(std::string_view)> on_line = [](std::string_view) {};
 
   // For programs of others:
+  bool of_others = false;                // ended, too, if this process is killed: they cannot die_with_parent()
   std::filesystem::path directory = {};  // where it works; empty: here
   bool terminal = false;                 // it prints to a terminal, because into a pipe it would hold lines back
   // Gets what one read brought, of standard output (0) or error (1). Returns false when that is enough. Then every
