@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace cli {
 
 namespace {
@@ -26,7 +28,8 @@ int print_comparison(const CompareFlags& flags) {
   fmt::print("{}\n", flags.json       ? files::ascii_text(json_of(comparison))
                      : flags.markdown ? comparison_markdown(comparison) + "\n" + remarks_markdown(remarks)
                                       : comparison_table(comparison, look) + remarks_text(remarks, look));
-  return 0;
+  const auto is_usable = [](const ComparedRecipe& entry) { return entry.unusable.empty(); };
+  return std::ranges::any_of(comparison.entries, is_usable) ? 0 : 3;
 }
 
 }  // namespace
@@ -40,7 +43,9 @@ void add_compare(CommandLine& line) {
            "Pairs the runs of two sides. For each recipe it gives the ratio of a step's time, HEAD over BASE, with "
            "an interval and a verdict: REGRESSION, IMPROVEMENT, SAME or INCONCLUSIVE against the least difference that "
            "matters. Compares losses and memory, too. Measures and writes nothing. The exit status is 0 even if there "
-           "are differences. Refuses sides measured under different circumstances, such as on another GPU.",
+           "are differences, and 3 if nothing can be compared: fewer than 4 pairs, half of the runs disturbed, or an "
+           "interval whose ends are ten-fold apart. Refuses sides measured under different circumstances, such as on "
+           "another GPU.",
        .examples = {
            {"ladder compare before after", "Two studies, rung by rung."},
            {"ladder compare --min-effect 5 before/records after/records", "Only differences of 5 % or more matter."},

@@ -91,7 +91,7 @@ int show_study(const Study& study, bool json, bool verbose) {
   } else {
     fmt::print("{}", study_table(study, standard_output(), verbose));
   }
-  return any_failed(study) ? 1 : 0;
+  return any_failed(study) ? 1 : why_unusable(study) ? 3 : 0;
 }
 
 Drawn show_gate(const GateResult& result, const fs::path& out, bool json) {

@@ -26,6 +26,7 @@ namespace {
 
 std::string ratio_with_interval(const ComparedRatio& ratio) {
   std::string center = fmt::format("{:.3f}", ratio.ratio);
+  if (ratio.lo && tells_nothing(*ratio.lo, *ratio.hi)) return center + " [unknown]";
   return ratio.lo ? fmt::format("{} [{:.3f}-{:.3f}]", center, *ratio.lo, *ratio.hi) : center;
 }
 
@@ -43,6 +44,10 @@ std::string memory_words(const std::optional<ComparedMemory>& memory) {
                      verdict);
 }
 
+std::string verdict_of(const ComparedRecipe& entry) {
+  return entry.unusable.empty() ? name_of(entry.verdict) : "NOT USABLE";
+}
+
 // The lines below an entry's row.
 std::vector<std::string> notes(const ComparedRecipe& entry, const SideNames& names) {
   std::vector<std::string> lines{fmt::format(
@@ -52,9 +57,8 @@ std::vector<std::string> notes(const ComparedRecipe& entry, const SideNames& nam
     lines.push_back(
         fmt::format("{}: the mean of {} of one program; the interval holds 1 for 95 % of its further sessions",
                     names.base, number_of(*entry.sessions, "session")));
-  } else if (entry.pairs == 1) {
-    lines.emplace_back("one pair has no interval, so no verdict; more runs give one");
   }
+  if (!entry.unusable.empty()) lines.push_back("not usable: " + entry.unusable);
   if (const int64_t runs = std::max(entry.base_runs, entry.head_runs); runs > entry.pairs) {
     lines.push_back(fmt::format("{} of {} runs have a partner", entry.pairs, runs));
   }
@@ -159,7 +163,7 @@ std::string comparison_table(const Comparison& as_written, const Look& look, con
   for (const ComparedRecipe& entry : comparison.entries) {
     const std::string ratio = ratio_with_interval(entry);
     const bool fits = ratio.size() <= 20;
-    const std::string verdict = name_of(entry.verdict);
+    const std::string verdict = verdict_of(entry);
     const std::string numbers = row(shortened(entry.label, label), number(entry.base_ms), number(entry.head_ms),
                                     fits ? ratio : fmt::format("{:.3f}", entry.ratio), verdict);
     text += look.painted(style_of(verdict), numbers, numbers.size() - 1 - verdict.size(), verdict.size());
@@ -176,7 +180,7 @@ std::string comparison_markdown(const Comparison& comparison) {
   text += "| | base ms | head ms | head/base [95 %] | verdict |\n|---|--:|--:|--:|---|\n";
   for (const ComparedRecipe& entry : comparison.entries) {
     text += fmt::format("| {} | {} | {} | {} | {} |\n", markdown(entry.label), number(entry.base_ms),
-                        number(entry.head_ms), ratio_with_interval(entry), name_of(entry.verdict));
+                        number(entry.head_ms), ratio_with_interval(entry), verdict_of(entry));
   }
   text += "\n";
   for (const ComparedRecipe& entry : comparison.entries) {

@@ -268,7 +268,7 @@ std::string size_line(const Study& study) {
 
 // A program beside the last rung that is clearly faster is said before anything else.
 std::string headline_of(const Study& study) {
-  if (const auto disturbance = disturbance_of_most(study)) return "Not usable: " + disturbance->what;
+  if (const auto unusable = why_unusable(study)) return "Not usable: " + unusable->what;
   const Peers peers = peers_of(study);
   const std::optional<Lead> lead = lead_of(study);
   const bool is_behind = peers.own != nullptr && study.mode == Mode::cumulative && is_slower(*peers.ratios.front());

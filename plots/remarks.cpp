@@ -73,10 +73,11 @@ Remark trust_of(const Study& study) {
 
 void add_disturbances(const Study& study, const std::vector<ReportedRun>& runs, std::vector<Remark>& remarks) {
   const std::vector<std::string> flags = flags_of(study);
-  if (const auto disturbance = disturbance_of_most(study)) {
+  if (const auto unusable = why_unusable(study)) {
     say(remarks, Severity::bad, "unusable",
-        "Most runs were disturbed, so nothing is claimed: " + shortened(flags.front(), 120) + ".",
-        capitalized(disturbance->remedy) + " and begin a new study.");
+        fmt::format("Nothing is claimed: {}{}.", unusable->what,
+                    flags.empty() ? "" : ": " + shortened(flags.front(), 120)),
+        capitalized(unusable->remedy) + " and begin a new study.");
   } else if (!flags.empty()) {
     say(remarks, Severity::warn, "disturbed",
         fmt::format("{} of {} disturbed: {}.", flags.size(),
@@ -167,7 +168,7 @@ std::vector<Remark> remarks_of(const Study& study, const std::vector<ReportedRun
                     in_quotes(study.rungs[*study.headline->planned].title),
                     in_quotes(study.rungs[study.headline->first].title)));
   }
-  if (study.quick && !disturbance_of_most(study)) {
+  if (study.quick && !why_unusable(study)) {
     say(remarks, Severity::info, "quick", "A quick look: the first and the last rung.",
         "`ladder ablate --resume --out FOLDER` measures the others.");
   }
@@ -177,7 +178,7 @@ std::vector<Remark> remarks_of(const Study& study, const std::vector<ReportedRun
         of_commands(study) ? "`ladder measure --resume --out FOLDER` and the same commands make the others."
                            : "`ladder ablate --resume --out FOLDER` makes the others.");
   }
-  if (!disturbance_of_most(study)) {
+  if (!why_unusable(study)) {
     for (const std::string& warning : study.warnings) say(remarks, Severity::warn, "warning", capitalized(warning));
   }
   add_looks(study, remarks);
@@ -210,7 +211,7 @@ std::vector<Remark> remarks_of(const Study& study, const std::vector<ReportedRun
 // The two compared at the last rung that both have.
 std::string headline_of_two(const Report& report) {
   for (const ReportedStudy& entry : report.studies) {
-    if (const auto disturbance = disturbance_of_most(entry.study)) return "Not usable: " + disturbance->what;
+    if (const auto unusable = why_unusable(entry.study)) return "Not usable: " + unusable->what;
   }
   if (!report.comparison || report.comparison->entries.empty()) return "The two studies have no rung in common";
   const ComparedRecipe& last = report.comparison->entries.back();
@@ -251,7 +252,7 @@ StudySaid said_of(const Study& as_measured, const std::vector<ReportedRun>& runs
   const Study study = without_claims(as_measured);
   StudySaid said{{.title = title_of(study),
                   .headline = headline_of(study),
-                  .lines = disturbance_of_most(study) ? std::vector<std::string>{} : lines_of(study),
+                  .lines = why_unusable(study) ? std::vector<std::string>{} : lines_of(study),
                   .remarks = remarks_of(study, runs, noise),
                   .command = command_again(study)},
                  {},

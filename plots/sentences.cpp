@@ -175,8 +175,9 @@ std::optional<Method> method_of(Mode mode) {
 }
 
 Study without_claims(Study study) {
-  const std::optional<Disturbance> disturbance = disturbance_of_most(study);
-  if (!disturbance) return study;
+  const std::optional<Unusable> unusable = why_unusable(study);
+  if (!unusable) return study;
+  study.unusable = unusable;
   study.headline.reset();
   for (StudyRung& rung : study.rungs) {
     rung.speedup_first.reset();
@@ -191,7 +192,7 @@ Study without_claims(Study study) {
   for (Worth& worth : study.attribution) {
     static_cast<Bounds&>(worth) = {};
     worth.ratio.reset();
-    worth.reason = disturbance->what;
+    worth.reason = unusable->what;
   }
   return study;
 }

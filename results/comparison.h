@@ -78,12 +78,13 @@ struct ComparedRecipe : ComparedRatio {
   ComparedLoss loss;
   std::optional<ComparedMemory> memory;
   std::vector<std::string> flags;  // what disturbed the runs
+  std::string unusable;            // why there is no verdict whatever the ratio; empty: it counts
 
   LADDER_MORE_FIELDS(ComparedRatio, ComparedRecipe, label, recipe_hash, recipe, recipe_diff, setting, (pairs, from_1),
                      (base_runs, from_1), (head_runs, from_1), (sessions, {.least = 3}),
                      (base_runs_ms, {.above = 0, .items = 1}), (head_runs_ms, {.above = 0, .items = 1}),
                      (base_ms, positive), (head_ms, positive), (slower_pairs, from_0),
-                     (sign_test_p, {.least = 0, .most = 1}), loss, memory, flags)
+                     (sign_test_p, {.least = 0, .most = 1}), loss, memory, flags, (unusable, absent))
 };
 
 struct Unmatched {

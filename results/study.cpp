@@ -70,20 +70,39 @@ std::string remedy_for(const std::vector<std::string>& flags) {
   return any(paused) ? "let it run without a pause" : "take a smaller batch";
 }
 
-std::optional<Disturbance> disturbance_of_most(const Study& study) {
+std::optional<Unusable> why_unusable(const Study& study) {
+  if (study.unusable) return study.unusable;
   std::vector<std::string> disturbed;
   for (const StudyRung& rung : study.rungs) {
     if (rung.flags) disturbed.insert(disturbed.end(), rung.flags->begin(), rung.flags->end());
   }
-  if (2 * std::ssize(disturbed) <= study.plan.runs_ok) return std::nullopt;
-  const auto all = [&](const char* kind) {
-    return std::ranges::all_of(disturbed, [&](const std::string& of) { return has_flag(of, kind); });
+  if (!disturbed.empty() && harness::are_most(std::ssize(disturbed), study.plan.runs_ok)) {
+    const auto all = [&](const char* kind) {
+      return std::ranges::all_of(disturbed, [&](const std::string& of) { return has_flag(of, kind); });
+    };
+    const std::string runs = fmt::format("{} of {} runs", disturbed.size(), study.plan.runs_ok);
+    return Unusable{.what = all(shared)      ? "other work ran during " + runs
+                            : all(throttled) ? "the GPU was throttled during " + runs
+                                             : runs + " were disturbed",
+                    .remedy = remedy_for(disturbed)};
+  }
+  std::vector<std::string> reasons;
+  bool any = false;
+  const auto look = [&](const Bounds& bounds, int64_t pairs) {
+    const std::string why = harness::why_unusable(pairs, bounds.lo, bounds.hi);
+    if (why.empty()) any = true;
+    reasons.push_back(why);
   };
-  const std::string runs = fmt::format("{} of {} runs", disturbed.size(), study.plan.runs_ok);
-  return Disturbance{.what = all(shared)      ? "other work ran during " + runs
-                             : all(throttled) ? "the GPU was throttled during " + runs
-                                              : runs + " were disturbed",
-                     .remedy = remedy_for(disturbed)};
+  if (study.headline) look(study.headline->speedup, study.headline->speedup.pairs);
+  for (const StudyRung& rung : study.rungs) {
+    if (study.headline) break;
+    if (rung.speedup_first) look(*rung.speedup_first, rung.speedup_first->pairs);
+    for (const PeerRatio& peer : rung.peers.value_or(std::vector<PeerRatio>{})) {
+      if (peer.ratio) look(peer, peer.pairs.value_or(0));
+    }
+  }
+  if (any || reasons.empty()) return std::nullopt;
+  return Unusable{.what = reasons.front(), .remedy = "take more repeats on a quiet machine"};
 }
 
 bool is_about_batches(const Study& study) {

@@ -230,6 +230,11 @@ struct Statistics {
   LADDER_FIELDS(Statistics, center, interval, confidence, (attribution, absent))
 };
 
+struct Unusable {
+  std::string what;    // "other work ran during 32 of 32 runs"
+  std::string remedy;  // as of remedy_for
+};
+
 struct Study {
   static constexpr auto kind = "study";
   static constexpr auto about = "What was planned, what came of it, and every derived number";
@@ -252,6 +257,7 @@ struct Study {
   Environment environment;
   std::optional<std::map<std::string, std::string>> hashes;  // study/archive/seal.h; absent until it is sealed
   std::optional<std::string> sha256;
+  std::optional<Unusable> unusable;  // of a study whose claims were taken out (plots/sentences.h); not written
 
   // Checks what a schema cannot. Throws std::invalid_argument if it refers to rungs that it does not have, or
   // contradicts itself otherwise. `where` begins the message.
@@ -265,12 +271,9 @@ struct Study {
 // What to do about disturbed runs with these flags, before they are made anew: "stop the other work".
 std::string remedy_for(const std::vector<std::string>& flags);
 
-// What disturbed more than half of a study's runs. Then nothing follows from the study.
-struct Disturbance {
-  std::string what;    // "other work ran during 32 of 32 runs"
-  std::string remedy;  // as of remedy_for
-};
-std::optional<Disturbance> disturbance_of_most(const Study& study);
+// Why nothing follows from a study: half of its runs or more were disturbed, or what it leads with (else all of its
+// ratios) is not usable (harness/stats/verdict.h).
+std::optional<Unusable> why_unusable(const Study& study);
 
 // Whether it has rungs that tell what their batches cost.
 bool is_about_batches(const Study& study);

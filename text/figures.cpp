@@ -26,7 +26,7 @@ std::string digits3(double value) {
 
 std::string in_ms(double value) { return digits3(value) + " ms"; }
 
-bool tells_nothing(double lo, double hi) { return hi > 1000 * lo; }
+bool tells_nothing(double lo, double hi) { return hi >= 10 * lo; }
 
 std::string times_between(double lo, double hi) {
   return tells_nothing(lo, hi) ? "unknown" : fmt::format("{} \u2013 {}", times(lo), times(hi));

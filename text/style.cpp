@@ -85,7 +85,8 @@ Style style_of(std::string_view verdict) {
   using Words = std::initializer_list<std::string_view>;
   const auto is_one_of = [&](Words words) { return std::ranges::find(words, verdict) != words.end(); };
   if (is_one_of({"REGRESSION", "FAILED", "failed", "unproven", "void", "too high", "worse"})) return Style::bad;
-  if (is_one_of({"INCONCLUSIVE", "UNFIT", "SLOWER", "too low", "unclear", "too few seeds"})) return Style::caution;
+  if (is_one_of({"INCONCLUSIVE", "NOT USABLE", "UNFIT", "SLOWER", "too low", "unclear", "too few seeds"}))
+    return Style::caution;
   return is_one_of({"IMPROVEMENT", "SAME", "SAVED", "CALIBRATED", "faster", "proven", "good", "same quality"})
              ? Style::good
              : Style::plain;

@@ -162,6 +162,11 @@ std::vector<Rung> climb(const Ladder& ladder, const harness::Machine& machine, c
       rung.applied.pop_back();
       rung.reason = "it changes nothing of what is on before it";
     }
+    for (const Rung& earlier : rungs) {  // and why that is not on
+      if (rung.reason == fmt::format("needs \"{}\"", earlier.optimization) && !earlier.reason.empty()) {
+        rung.reason += fmt::format(" ({})", earlier.reason);
+      }
+    }
     rung.status = rung.reason.empty() ? Rung::Status::planned : Rung::Status::not_applicable;
     rungs.push_back(rung);
     if (name == ladder.reference && rung.status == Rung::Status::planned) {

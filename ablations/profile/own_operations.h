@@ -15,7 +15,8 @@
 namespace ablations {
 
 // Times the calls in which two recipes differ by one operation of our own, forward and backward. PyTorch's and ours
-// take turns. Each time is the shortest of three rounds. Nothing is chosen yet.
+// take turns. Each time is the shortest of three rounds, of nine where other work disturbed them. Nothing is chosen
+// yet.
 std::vector<ProductTiming> time_both(const model::Config& config, const model::Recipe& own,
                                      const model::Recipe& without, int64_t B, int64_t T);
 

@@ -7,6 +7,8 @@
 #include "files/files.h"
 #include "files/sha256.h"
 #include "harness/machine/gpu_monitor.h"
+#include "harness/machine/machine.h"
+#include "harness/machine/processor_time.h"
 #include "harness/process/locks.h"
 #include "harness/process/process.h"
 #include "harness/process/unfit.h"
@@ -14,14 +16,17 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <deque>
 #include <iterator>
 #include <map>
 #include <optional>
 #include <stdexcept>
+#include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -193,7 +198,23 @@ class Runner {
     outcome_.some_failed = outcome_.some_failed || !record->is_ok();
     progress_->end(*record);
     if (record->is_ok()) count_disturbed(due.run, record->is_disturbed());
+    await_quiet(*record);
     if (record->is_disturbed()) disturbed_.push_back({.run = due.run, .first = std::move(record)});
+  }
+
+  // Beside other work a study takes all its time and claims nothing: three of the first four runs tell.
+  void await_quiet(const Record& record) {
+    const auto is_shared = [](const std::string& flag) { return flag.starts_with("shared: "); };
+    if (record.flags && std::ranges::any_of(*record.flags, is_shared)) ++shared_;
+    if (++made_ != 4 || shared_ < 3 || std::getenv("LADDER_BUSY") != nullptr) return;
+    const std::string who = harness::busiest_other(0.5);
+    const std::string why =
+        fmt::format("other work disturbed {} of the first 4 runs{}", shared_, who.empty() ? "" : ": " + who);
+    if (::isatty(STDERR_FILENO) == 0) {
+      throw harness::Unfit(why + "; stop it and begin again, or set LADDER_BUSY=1 to measure beside it");
+    }
+    if (harness::other_work_runs()) progress_->note(why + "; waiting for its end");
+    while (harness::other_work_runs() && !harness::interrupted()) std::this_thread::sleep_for(std::chrono::seconds(1));
   }
 
   void make_disturbed_again() {
@@ -294,6 +315,7 @@ class Runner {
   std::deque<Due> disturbed_;                                      // to be made again at the end of their repeat
   std::map<int64_t, std::pair<int64_t, int64_t>> first_attempts_;  // by repeat
   std::map<size_t, std::vector<double>> clocks_mhz_;               // by rung: its runs' median SM clocks
+  int64_t made_ = 0, shared_ = 0;                                  // of this sitting's runs: by other work
   bool said_ = false;                                              // that disturbed runs are not made again
   std::optional<Progress> progress_;
   Outcome outcome_;

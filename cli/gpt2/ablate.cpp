@@ -12,6 +12,7 @@
 #include "cli/draw.h"
 #include "cli/gpt2/prospect.h"
 #include "cli/gpt2/request.h"
+#include "cli/gpt2/timed_here.h"
 #include "cli/place.h"
 #include "files/files.h"
 #include "files/printable.h"
@@ -29,7 +30,6 @@
 #include <chrono>
 #include <cstdio>
 #include <stdexcept>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -64,14 +64,6 @@ OpenedStudy resumed_study(const AblateFlags& flags) {
   (void)check_workload(plan);
   check_not_edited(plan, out);
   return {std::move(plan), out, /*is_new=*/false, grows};
-}
-
-// Waits, for instance, for the build that made this program.
-void wait_for_quiet() {
-  for (int seconds = 0; seconds < 60 && harness::other_work_runs(); ++seconds) {
-    if (seconds == 0) fmt::print(stderr, "other work is running: waiting up to a minute for it to end\n");
-    std::this_thread::sleep_for(std::chrono::seconds(1));
-  }
 }
 
 // Throws harness::Unfit if a run is expected to fail.
@@ -140,9 +132,10 @@ OpenedStudy new_study(const AblateFlags& flags) {
 
 // Prints a table and draws a page, or prints JSON. Returns exit status 1 if a rung failed, was not proven or is void.
 int show(const Plan& plan, const StudyFiles& study, const fs::path& folder, const AblateFlags& flags) {
-  if (flags.json) return show_study(study.study, true);
-  const Drawn drawn = plan.shard ? Drawn{} : try_draw_report(study, folder);
-  const int status = show_study(study.study, false, flags.verbose);
+  const Drawn drawn = plan.shard || flags.json ? Drawn{} : try_draw_report(study, folder);
+  int status = show_study(study.study, flags.json, flags.verbose);
+  if (plan.shard && status == 3) status = 0;  // a part need not be usable by itself
+  if (flags.json) return status;
   if (plan.shard) {
     fmt::print("This is shard {} of {}; when all are done, join them with: ladder merge SHARD... --out FOLDER\n",
                plan.shard->index, plan.shard->count);

@@ -5,6 +5,8 @@
 #include "ablations/run/occupy.h"
 #include "files/files.h"
 #include "files/json_file.h"
+#include "harness/machine/machine.h"
+#include "harness/machine/processor_time.h"
 #include "harness/process/process.h"
 #include "harness/process/unfit.h"
 
@@ -12,13 +14,27 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 namespace cli {
+
+void wait_for_quiet() {
+  for (int seconds = 0; seconds < 60 && std::getenv("LADDER_BUSY") == nullptr && harness::other_work_runs();
+       ++seconds) {
+    if (seconds == 0) {
+      const std::string who = harness::busiest_other(0.2);
+      fmt::print(stderr, "{}: waiting up to a minute for its end\n", who.empty() ? "other work is running" : who);
+    }
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+  }
+}
 
 OwnOperations own_operations_here(const RunOptions& step, bool wait) {
   constexpr int64_t most_tokens = 1024;
@@ -26,6 +42,7 @@ OwnOperations own_operations_here(const RunOptions& step, bool wait) {
   const auto time = [step, wait, held](const model::Recipe& own, const model::Recipe& without) {
     if (held->empty()) {
       *held = occupy({model::Device::cpu}, "ladder", std::filesystem::current_path(), wait);
+      wait_for_quiet();
       fmt::print(stderr, "timing the program's own operations beside PyTorch's ...\n");
     }
     std::vector<std::string> argv{fmt::format("/proc/{}/exe", ::getpid()),

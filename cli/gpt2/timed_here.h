@@ -9,6 +9,10 @@
 
 namespace cli {
 
+// Waits up to a minute while other work runs, for instance the build that made this program. With LADDER_BUSY set it
+// does not.
+void wait_for_quiet();
+
 // Times are of the step's size, with a batch of about a thousand tokens. Larger batches have the same rates. The CPU is
 // locked while the object lives. Asking throws harness::Unfit if the CPU is in use and not `wait`, or a process failed.
 OwnOperations own_operations_here(const RunOptions& step, bool wait);

@@ -60,6 +60,15 @@ std::optional<int64_t> memory_v1(const fs::path& group) {
   return bytes_left(group / "memory.limit_in_bytes", group / "memory.usage_in_bytes", "total_inactive_file");
 }
 
+// Less than 0: what least() finds is the longest.
+std::optional<double> throttled_v2(const fs::path& group) {
+  return -1e-6 * static_cast<double>(named_in(group / "cpu.stat", "throttled_usec"));
+}
+
+std::optional<double> throttled_v1(const fs::path& group) {
+  return -1e-9 * static_cast<double>(named_in(group / "cpu.stat", "throttled_time"));
+}
+
 bool names(const std::string& controllers, const std::string& controller) {
   std::istringstream stream(controllers);
   for (std::string one; std::getline(stream, one, ',');) {
@@ -98,6 +107,8 @@ std::optional<T> least(const fs::path& root, const std::string& controller, std:
 }  // namespace
 
 std::optional<double> cpu_limit(const fs::path& root) { return least(root, "cpu", cpus_v2, cpus_v1); }
+
+double throttled_s(const fs::path& root) { return -least(root, "cpu", throttled_v2, throttled_v1).value_or(0); }
 
 std::optional<int64_t> memory_left(const fs::path& root) { return least(root, "memory", memory_v2, memory_v1); }
 

@@ -13,6 +13,10 @@ namespace harness {
 // /sys are.
 std::optional<double> cpu_limit(const std::filesystem::path& root = "/");
 
+// Seconds for which a quota has stopped the threads of such a group so far (cpu.stat), of the group where it was
+// longest.
+double throttled_s(const std::filesystem::path& root = "/");
+
 // The least bytes of memory that a group has left: its limit (memory.max, memory.limit_in_bytes) less what it uses.
 // Inactive cached files do not count as used: the kernel would drop them first. None without a limit.
 std::optional<int64_t> memory_left(const std::filesystem::path& root = "/");

@@ -187,8 +187,15 @@ std::vector<std::string> disturbances() {
   std::vector<std::string> lines;
   if (other_work_runs()) {
     const int cores = this_cpu().online_cores;
-    lines.push_back(fmt::format("load average {:.2f} on {} core{}: other work is running; stop it, or wait a minute",
-                                load_average()[0], cores, cores == 1 ? "" : "s"));
+    const std::string who = busiest_other(0.2);
+    lines.push_back(fmt::format("load average {:.2f} on {} core{}: {}; stop it, or wait a minute", load_average()[0],
+                                cores, cores == 1 ? "" : "s", who.empty() ? "other work is running" : who));
+  }
+  if (const auto quota = cpu_limit(); quota && *quota < this_cpu().online_cores) {
+    lines.push_back(
+        fmt::format("a CPU quota of {:g} processors (docker run --cpus, a pod's limit) stops more threads than "
+                    "that in the middle of a step",
+                    *quota));
   }
   const std::string governor = first_line(governor_file);
   if (!governor.empty() && governor != "performance") {

@@ -1,5 +1,7 @@
 #include "harness/machine/processor_time.h"
 
+#include "harness/machine/control_groups.h"
+#include "harness/process/descendants.h"
 #include "harness/stats/stats.h"
 
 #include <fmt/format.h>
@@ -7,8 +9,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <sstream>
 #include <system_error>
 #include <thread>
 
@@ -46,6 +51,7 @@ std::optional<ProcessorTime> processor_time(std::span<const pid_t> processes) {
     }
   }
   add_machine(sum);
+  sum.throttled_s = throttled_s();
   return sum.ran_s > 0 ? std::optional(sum) : std::nullopt;
 }
 
@@ -53,7 +59,8 @@ double share_lost(const ProcessorTime& begin, const ProcessorTime& end, double w
   const double waited = end.waited_s - begin.waited_s, ran = end.ran_s - begin.ran_s;
   const double ran_in_all = std::max(end.machine_ran_s - begin.machine_ran_s, ran);
   const double stolen = ran > 0 ? (end.machine_stolen_s - begin.machine_stolen_s) * ran / ran_in_all : 0;
-  const double lost = std::min(waited, window_s * cores - ran) + stolen;
+  const double stopped = std::min(waited, end.throttled_s - begin.throttled_s);
+  const double lost = std::min(waited - stopped, window_s * cores - ran) + stolen;
   return std::clamp(lost / (window_s * std::min(threads, cores)), 0.0, 1.0);
 }
 
@@ -64,6 +71,45 @@ double share_in_use(double window_s) {
   add_machine(end);
   const auto processors = static_cast<double>(::sysconf(_SC_NPROCESSORS_ONLN));
   return std::clamp((end.machine_ran_s - begin.machine_ran_s) / (window_s * processors), 0.0, 1.0);
+}
+
+std::string busiest_other(double window_s) {
+  using Times = std::map<pid_t, std::pair<std::string, double>>;  // names and seconds
+  const auto ticks = static_cast<double>(::sysconf(_SC_CLK_TCK));
+  const auto look = [ticks] {
+    Times times;
+    std::error_code error;
+    for (std::filesystem::directory_iterator entry("/proc", error), end; !error && entry != end;
+         entry.increment(error)) {
+      std::ifstream stream(entry->path() / "stat");
+      std::string before, state;
+      double skipped = 0, user = 0, system = 0;
+      if (!std::getline(stream, before, '\0')) continue;
+      const size_t name = before.find('('), rest = before.rfind(')');  // "812 (cc1plus) R 1 ...", the 14th and 15th
+      if (name == std::string::npos || rest < name) continue;
+      std::istringstream fields(before.substr(rest + 1));
+      fields >> state;
+      for (int i = 4; i < 14; ++i) fields >> skipped;
+      if (fields >> user >> system) {
+        times[std::atoi(before.c_str())] = {before.substr(name + 1, rest - name - 1), (user + system) / ticks};
+      }
+    }
+    return times;
+  };
+  const Times begin = look();
+  std::this_thread::sleep_for(std::chrono::duration<double>(window_s));
+  Times end = look();
+  for (const pid_t own : process_tree(::getpid())) end.erase(own);
+  std::string busiest;
+  double most = 0.1;
+  for (const auto& [pid, of] : end) {
+    const auto before = begin.find(pid);
+    const double share = (of.second - (before == begin.end() ? 0 : before->second.second)) / window_s;
+    if (share <= most) continue;
+    most = share;
+    busiest = fmt::format("{} (pid {}) takes {:.0f} % of a processor", of.first, pid, 100 * share);
+  }
+  return busiest;
 }
 
 std::string flag(double share_lost) {

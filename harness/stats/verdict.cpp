@@ -1,6 +1,7 @@
 #include "harness/stats/verdict.h"
 
 #include <boost/math/distributions/students_t.hpp>
+#include <fmt/format.h>
 
 #include <cmath>
 #include <random>
@@ -14,6 +15,15 @@ Verdict judge(const Estimate& ratio, double min_effect) {
   if (ratio.interval->lo > most) return Verdict::regression;
   if (ratio.interval->hi < least) return Verdict::improvement;
   return ratio.interval->lo >= least && ratio.interval->hi <= most ? Verdict::same : Verdict::inconclusive;
+}
+
+std::string why_unusable(int64_t pairs, std::optional<double> lo, std::optional<double> hi) {
+  if (pairs < fewest_pairs) {
+    return fmt::format("{} pair{} of runs, and a verdict needs {}", pairs, pairs == 1 ? "" : "s", fewest_pairs);
+  }
+  if (lo && hi && *hi < widest_interval * *lo) return "";
+  return lo && hi ? fmt::format("the ratio's interval reaches from {:.3g} to {:.3g}", *lo, *hi)
+                  : "the ratio has no interval";
 }
 
 PairedVerdict compare(std::span<const double> base, std::span<const double> head, double min_effect) {

@@ -4,7 +4,9 @@
 #include "harness/stats/stats.h"
 
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
 
 namespace harness {
 
@@ -13,6 +15,14 @@ inline constexpr double usual_min_effect = 0.02;  // the least ratio minus 1 tha
 // `regression`, `improvement`: slower or faster by more than the least effect that matters. `same`: neither.
 // `inconclusive`: these runs cannot tell.
 enum class Verdict { regression, improvement, same, inconclusive };
+
+// Nothing follows from fewer pairs than this, or from an interval whose ends are further apart.
+constexpr int64_t fewest_pairs = 4;
+constexpr double widest_interval = 10;
+// "2 pairs of runs, and a verdict needs 4". Empty: a ratio of so many pairs with this interval is usable.
+std::string why_unusable(int64_t pairs, std::optional<double> lo, std::optional<double> hi);
+// Half of the runs, or more: so many disturbed ones leave nothing to compare.
+constexpr bool are_most(int64_t disturbed, int64_t runs) { return runs > 0 && 2 * disturbed >= runs; }
 
 struct PairedVerdict {
   Estimate ratio;        // head / base: above 1 is more time, or more of whatever was measured

@@ -26,7 +26,7 @@ std::vector<size_t> by_speed(const Headline& headline) {
 
 // Why no rung of it is chosen; empty: one may be.
 std::string why_none(const Study& study) {
-  if (const std::optional<Disturbance> disturbance = disturbance_of_most(study)) return disturbance->what;
+  if (const std::optional<Unusable> unusable = why_unusable(study)) return unusable->what;
   return by_speed(*study.headline).empty() ? "no rung is clearly the fastest" : "";
 }
 

@@ -148,6 +148,11 @@ ComparedRecipe compare_samples(const Sample& base, const Sample& head, const Com
     entry.base_ms = entry.head_ms / time.ratio.center;
     entry.sessions = std::ssize(base.sessions);
   }
+  if (!entry.sessions) {
+    const auto& of = time.ratio.interval;
+    entry.unusable = harness::why_unusable(entry.pairs, of ? std::optional(of->lo) : std::nullopt,
+                                           of ? std::optional(of->hi) : std::nullopt);
+  }
   set_ratio(entry, time);
   entry.slower_pairs = time.greater;
   entry.sign_test_p = time.sign_test;
@@ -224,6 +229,16 @@ std::vector<std::string> differing_circumstances(const std::vector<Match>& match
   return differing;
 }
 
+// How many of a side's runs were disturbed, and how many it has.
+std::pair<int64_t, int64_t> disturbed_of(const Side& side) {
+  int64_t disturbed = 0, runs = 0;
+  for (const Sample& sample : side.samples) {
+    runs += std::ssize(sample.records);
+    disturbed += std::ranges::count_if(sample.records, &Record::is_disturbed);
+  }
+  return {disturbed, runs};
+}
+
 }  // namespace
 
 Comparison compare_sides(const Side& base, const Side& head, const CompareOptions& options) {
@@ -254,6 +269,16 @@ Comparison compare_sides(const Side& base, const Side& head, const CompareOption
       .entries = {},
       .unmatched = {}};
   for (const auto& [a, b] : matched.matches) comparison.entries.push_back(compare_samples(*a, *b, options));
+  for (const Side* side : {&base, &head}) {
+    const auto [disturbed, runs] = disturbed_of(*side);
+    if (!harness::are_most(disturbed, runs)) continue;
+    for (ComparedRecipe& entry : comparison.entries) {
+      entry.unusable = fmt::format("{} of {} runs of {} were disturbed", disturbed, runs, side->source);
+    }
+  }
+  for (ComparedRecipe& entry : comparison.entries) {
+    if (!entry.unusable.empty()) entry.verdict = harness::Verdict::inconclusive;
+  }
   const auto is_by_sessions = [](const ComparedRecipe& entry) { return entry.sessions.has_value(); };
   if (!options.interleaved && !std::ranges::all_of(comparison.entries, is_by_sessions)) {
     comparison.warnings.emplace_back(not_interleaved);

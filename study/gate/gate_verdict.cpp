@@ -144,6 +144,7 @@ GateOutcome worst_outcome(const Comparison& comparison, std::vector<std::string>
       reasons.push_back(fmt::format("{}: {:.3f} of base's time{}", entry.label, entry.ratio,
                                     entry.lo ? fmt::format(" [{:.3f}-{:.3f}]", *entry.lo, *entry.hi) : ""));
     }
+    if (!entry.unusable.empty()) reasons.push_back(fmt::format("{}: not usable: {}", entry.label, entry.unusable));
     if (!entry.loss.is_good()) {
       reasons.push_back(fmt::format("{}: it no longer learns the same: {}", entry.label, entry.loss.message));
     }
@@ -312,8 +313,13 @@ EarlyVerdict said_before_comparing(const Plan& plan, Measurements& measured) {
 }
 
 // What a calibration makes of a verdict.
-EarlyVerdict calibration_verdict(EarlyVerdict said) {
+EarlyVerdict calibration_verdict(EarlyVerdict said, const GateResult& result) {
   if (said.verdict == GateOutcome::unfit) return said;
+  const auto is_unusable = [](const ComparedRecipe& entry) { return !entry.unusable.empty(); };
+  if (result.comparison && std::ranges::any_of(result.comparison->entries, is_unusable)) {
+    said.verdict = GateOutcome::unfit;
+    return said;
+  }
   if (said.verdict != GateOutcome::regression && said.verdict != GateOutcome::improvement)
     return {GateOutcome::calibrated, {}};
   said.verdict = GateOutcome::unfit;
@@ -351,7 +357,7 @@ Judgement gate_verdict(const Plan& plan, const fs::path& folder, int64_t pairs, 
     }
   }
   warn_of_disturbed(measured, result.warnings);
-  if (plan.gate->calibrates) said = calibration_verdict(std::move(said));
+  if (plan.gate->calibrates) said = calibration_verdict(std::move(said), result);
   result.verdict = *said.verdict;
   result.exit_status = exit_status(result.verdict);
   result.reasons = std::move(said.reasons);

@@ -57,7 +57,8 @@ def environment(tmp_path_factory) -> dict[str, str]:
     # Whether a command runs in a job of GitHub's is for a test to say.
     ours = {name: value for name, value in os.environ.items() if not name.startswith("GITHUB_")}
     python = script(cache / "python", f'case "$1" in *render.py) exit 0;; esac\nexec {shlex.quote(PYTHON)} "$@"\n')
-    return {**ours, "XDG_CACHE_HOME": str(cache), "CUDA_VISIBLE_DEVICES": "", "LC_ALL": "C.UTF-8", "LADDER_PYTHON": str(python)}
+    return {**ours, "XDG_CACHE_HOME": str(cache), "CUDA_VISIBLE_DEVICES": "", "LC_ALL": "C.UTF-8", "LADDER_PYTHON": str(python),
+            "LADDER_BUSY": "1"}  # tests share the machine
 
 
 @pytest.fixture(scope="session")
