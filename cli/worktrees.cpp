@@ -49,32 +49,9 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-std::string run_git(const std::vector<std::string>& words, const fs::path& log, bool ends_at_interrupt) {
-  std::vector<std::string> argv{"/usr/bin/env", "git", "-c", "core.hooksPath=/dev/null"};
-  argv.insert(argv.end(), words.begin(), words.end());
-  std::string printed;
-  const ChildResult child = harness::run_child({.argv = argv,
-                                                .log = log,
-                                                .ends_at_interrupt = ends_at_interrupt,
-                                                .limit_s = git_limit_s,
-                                                .on_output = [&](int stream, std::string_view bytes) {
-                                                  if (stream == 0) printed += bytes;
-                                                  return true;
-                                                }});
-  const std::string said = files::read_end(log, 4096);
-  fs::remove(log);
-  const auto without_end = [](std::string text) {
-    text.erase(text.find_last_not_of('\n') + 1);
-    return text;
-  };
-  if (child.succeeded()) return without_end(std::move(printed));
-  throw std::invalid_argument(fmt::format("git {}: {}", fmt::join(words, " "),
-                                          said.empty() ? child.describe(git_limit_s) : printable(without_end(said))));
-}
-
 void remove_worktree(const fs::path& place, const fs::path& log) {
   try {
-    (void)run_git({"worktree", "remove", "--force", place.string()}, log, /*ends_at_interrupt=*/false);
+    (void)git({"worktree", "remove", "--force", place.string()}, log);
   } catch (const std::exception& error) {
     fmt::print(stderr, "note: {} stays: {}\n", place.string(), error.what());
   }
@@ -156,7 +133,26 @@ std::string installed_as(const fs::path& file) {
 }  // namespace
 
 std::string git(const std::vector<std::string>& words, const fs::path& log) {
-  return run_git(words, log, /*ends_at_interrupt=*/true);
+  std::vector<std::string> argv{"/usr/bin/env", "git", "-c", "core.hooksPath=/dev/null"};
+  argv.insert(argv.end(), words.begin(), words.end());
+  std::string printed;
+  const ChildResult child = harness::run_child({.argv = argv,
+                                                .log = log,
+                                                .ends_at_interrupt = false,
+                                                .limit_s = git_limit_s,
+                                                .on_output = [&](int stream, std::string_view bytes) {
+                                                  if (stream == 0) printed += bytes;
+                                                  return true;
+                                                }});
+  const std::string said = files::read_end(log, 4096);
+  fs::remove(log);
+  const auto without_end = [](std::string text) {
+    text.erase(text.find_last_not_of('\n') + 1);
+    return text;
+  };
+  if (child.succeeded()) return without_end(std::move(printed));
+  throw std::invalid_argument(fmt::format("git {}: {}", fmt::join(words, " "),
+                                          said.empty() ? child.describe(git_limit_s) : printable(without_end(said))));
 }
 
 Worktrees::Worktrees(const std::string& base, const std::string& head, const fs::path& out)
@@ -187,6 +183,7 @@ Worktrees::~Worktrees() {
 }
 
 void Worktrees::make(CommitSide& side, const std::string& prepare) {
+  if (harness::interrupted()) return;
   (void)git({"worktree", "add", "--quiet", "--detach", side.place.string(), side.commit}, log_);
   if (prepare.empty()) return;
   fmt::print(stderr, "preparing {} ...\n", side.name);

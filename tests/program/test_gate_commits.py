@@ -3,10 +3,14 @@ client's lines (client/ladder_client.py), so that a busy machine changes no verd
 """
 
 import json
+import os
 import pathlib
 import re
+import shlex
+import shutil
 import signal
 import subprocess
+import sys
 import textwrap
 import time
 
@@ -23,6 +27,20 @@ TRAIN = textwrap.dedent("""\
             log.write(json.dumps({"step": step, "t": t + step * pace, "loss": LOSS / (1 + 0.01 * step)}) + "\\n")
     time.sleep(600)
     """)
+
+
+BACKEND = """\
+import os, zipfile
+
+
+def build_editable(folder, config_settings=None, metadata_directory=None):
+    with zipfile.ZipFile(os.path.join(folder, "program-1-py3-none-any.whl"), "w") as wheel:
+        wheel.writestr("program.pth", os.getcwd())
+        wheel.writestr("program-1.dist-info/METADATA", "Metadata-Version: 2.1\\nName: program\\nVersion: 1\\n")
+        wheel.writestr("program-1.dist-info/WHEEL", "Wheel-Version: 1.0\\nGenerator: test\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+        wheel.writestr("program-1.dist-info/RECORD", "")
+    return "program-1-py3-none-any.whl"
+"""
 
 
 @pytest.fixture
@@ -128,6 +146,87 @@ def test_what_cannot_be_compared(program, environment, repository, words, status
     assert done.returncode == status and said in done.stderr, done.stderr
 
 
+PACKAGE = ("--prepare", """python3 -c 'import os, site; print(os.getcwd(), file=open(site.getsitepackages()[0] + "/settings.pth", "w"))'""")
+
+
+def packaged(folder):
+    """The program lies elsewhere, and imports its settings as a package that is installed."""
+    (folder / "bin").mkdir()
+    (folder / "train.py").rename(folder / "bin" / "train.py")
+    commit(folder)
+    commit(folder, step_s=0.2)
+
+
+def test_each_side_has_a_python_environment_of_its_own(program, environment, repository):
+    packaged(repository)
+    done = gate(program, environment, repository, "--base", "HEAD~1", "--pairs", "6", "--top-up", "0", *PACKAGE, command=("python3", "bin/train.py"))
+    assert done.returncode == 1 and "REGRESSION" in done.stdout, done.stderr
+
+
+def test_two_sides_that_import_one_package_are_refused(program, environment, repository):
+    packaged(repository)
+    words = ("--base", "HEAD~1", "--pairs", "6", "--top-up", "0")
+    done = gate(program, environment, repository, *words, command=("python3", "bin/train.py"), PYTHONPATH=str(repository))
+    assert done.returncode == 3 and f"base and head read the same code, {repository}/settings.py" in done.stderr, done.stderr
+    done = gate(program, environment, repository, *words, "--force", out="forced", command=("python3", "bin/train.py"), PYTHONPATH=str(repository))
+    assert done.returncode == 0 and "base and head read the same code" in done.stderr and "SAME" in done.stdout, done.stderr
+
+
+def test_a_program_of_the_checkout_that_both_sides_start_is_refused(program, environment, repository):
+    (repository / ".gitignore").write_text("python\n")
+    commit(repository, more="# two")
+    shutil.copy(os.path.realpath(sys.executable), repository / "python")  # stands for what was built there
+    done = gate(program, environment, repository, "--base", "HEAD~1", command=(repository / "python", "train.py"))
+    assert done.returncode == 3 and f"{repository}/python" in done.stderr, done.stderr
+
+
+def test_a_gate_in_a_hook_leaves_the_commit_as_it_is(program, environment, repository):
+    commit(repository, more="# two")
+    hook = repository / ".git" / "hooks" / "pre-commit"
+    words = shlex.join(str(word) for word in (program, "gate", "--out", repository / "out", *SMALL, "--pairs", "6", "--base", "HEAD~1", "--", "python3", "train.py"))
+    hook.write_text(f"#!/bin/sh\nexec {words} > {repository}/../said 2>&1\n")
+    hook.chmod(0o755)
+    (repository / "train.py").write_text(TRAIN + "# three\n")
+    (repository / ".git" / "info" / "exclude").write_text("out\n*.lock\n")
+    subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-qam", "Three"], cwd=repository, check=True,
+                   env=environment | {"LADDER_LOCK_DIR": str(repository)})
+    assert git(repository, "show", "--name-only", "--format=", "HEAD").split() == ["train.py"] and not git(repository, "status", "--porcelain")
+    assert "gate.html" in (repository.parent / "said").read_text() or "SAME" in (repository.parent / "said").read_text()
+
+
+def test_hooks_do_not_run_and_a_killed_gate_is_tidied_up(program, environment, repository):
+    commit(repository, more="# two")
+    hook = repository / ".git" / "hooks" / "post-checkout"
+    hook.write_text("#!/bin/sh\nexit 1\n")
+    hook.chmod(0o755)
+    gated = subprocess.Popen([program, "gate", "--out", "out", *SMALL, "--base", "HEAD~1", "--prepare", "sleep 600", "--", "python3", "train.py"],
+                             cwd=repository, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment | {"LADDER_LOCK_DIR": str(repository)})
+    while not (repository / "out" / "logs" / "prepare-base.log").exists() and gated.poll() is None:
+        time.sleep(0.01)
+    gated.kill()
+    gated.wait()
+    assert len(git(repository, "worktree", "list").splitlines()) == 2
+    own = repository / "worktrees" / "base"
+    git(repository, "-c", "core.hooksPath=/dev/null", "worktree", "add", "--detach", str(own))
+    done = gate(program, environment, repository, "--base", "HEAD~1", "--pairs", "6", out="next")
+    assert done.returncode == 0 and "left of a gate that was killed" in done.stderr, done.stderr
+    assert [line.split()[0] for line in git(repository, "worktree", "list").splitlines()[1:]] == [str(own)], "the user's own stays"
+
+
+def test_what_a_worktree_lacks_is_named(program, environment, repository):
+    (repository / "data").mkdir()
+    (repository / "data" / "train.bin").write_text("1")
+    (repository / ".gitignore").write_text("*.bin\n")
+    (repository / "train.py").write_text('open("data/train.bin").read()\n' + TRAIN)
+    commit(repository, more="# two")
+    done = gate(program, environment, repository, "--base", "HEAD")
+    assert done.returncode == 3 and 'data/train.bin is in your folder, but not in the commit: --prepare "mkdir -p' in done.stderr, done.stderr
+    shallow = repository.parent / "shallow"
+    git(repository, "clone", "-q", "--depth", "1", f"file://{repository}", str(shallow))
+    done = gate(program, environment, shallow, "--base", "HEAD~1")
+    assert done.returncode == 2 and "--base HEAD~1: no such commit or branch in this shallow clone" in done.stderr and "fetch-depth: 0" in done.stderr, done.stderr
+
+
 def test_a_head_that_makes_no_steps_fails(program, environment, repository):
     commit(repository, more="raise SystemExit('broken')")
     done = gate(program, environment, repository, "--base", "HEAD~1", out="head")
@@ -160,7 +259,8 @@ def test_the_workflow_of_the_docs(program, environment, repository, tmp_path):
     lines = [line.strip().removeprefix("- ").removeprefix("run: ") for line in page.splitlines() if "run: ladder gate" in line]
     assert lines, "the page shows a workflow"
     (repository / "small.yaml").write_text("steps: 100\n")
-    (repository / "requirements.txt").write_text("")
+    (repository / "pyproject.toml").write_text('[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n')
+    (repository / "backend.py").write_text(BACKEND)
     commit(repository, more="# main")
     git(repository, "update-ref", "refs/remotes/origin/main", "HEAD")
     calibrated = gate(program, environment, repository, "--calibrate", "--save", out="calibrated", small=[],
@@ -170,9 +270,8 @@ def test_the_workflow_of_the_docs(program, environment, repository, tmp_path):
     tools = tmp_path / "tools"
     tools.mkdir()
     (tools / "ladder").symlink_to(program)
-    for name in ("python", "pip"):
-        (tools / name).write_text('#!/bin/sh\n' + ('exec python3 "$@"\n' if name == "python" else "exit 0\n"))
-        (tools / name).chmod(0o755)
+    (tools / "python").write_text('#!/bin/sh\nexec python3 "$@"\n')
+    (tools / "python").chmod(0o755)
     variables = environment | {"LADDER_LOCK_DIR": str(repository), "PATH": f"{tools}:{environment['PATH']}", "GITHUB_ACTIONS": "true",
                                "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md")}
     done = subprocess.run(["sh", "-c", lines[0].replace("python train.py", "python3 train.py").replace("${{ github.base_ref }}", "main")], cwd=repository, capture_output=True, text=True, timeout=600, env=variables)

@@ -276,6 +276,40 @@ def test_lines_of_one_read_share_its_time(measure, tmp_path) -> None:
     assert all(len(set(timed[i:i + 50])) == 1 for i in range(0, len(timed), 50))
 
 
+BURSTS = """
+import time
+for burst in range(14):
+    time.sleep(0.2)
+    for step in range(40 * burst, 40 * burst + 40):
+        print(f"step {step} loss {3 - step / 1000:.4f}", flush=True)
+        time.sleep(0.0001)
+"""
+
+
+def test_lines_in_bursts_share_the_time_between_bursts(measure, tmp_path) -> None:
+    done = measure(program(BURSTS), short=("--warmup", "5", "--steps", "20", "--repeats", "1"))
+    assert done.returncode == 0, done.stderr
+    assert read_json(tmp_path / "study" / "plan.json")["rungs"][0]["command"]["trial"]["burst_s"] > 0
+    assert one_record(tmp_path / "study")["summary"]["median_ms"] >= 5, "0.2 s between bursts of 40 steps"
+
+
+def test_lines_of_a_clock_are_no_steps(measure) -> None:
+    done = measure(program("import time\nwhile True: time.sleep(.1); print('Progress: loss 2.5', flush=True)"))
+    assert done.returncode == 2 and "as if by a clock" in done.stderr and "--hook" in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("line, says", [("step {i} loss 3,125", "may be 3125 or 3.125"), ("12:00:01 - test - step {i} loss 3.1", "taken for a validation's")])
+def test_lines_that_may_be_misread_are_told(measure, line, says) -> None:
+    done = measure(program(f"import time\nfor i in range(60): time.sleep(.01); print(f'{line}', flush=True)"))
+    assert done.returncode == 2 and says.replace("3125 or 3.125", "3100 or 3.1") in done.stderr, done.stderr
+
+
+def test_output_that_comes_when_a_program_has_ended(measure, here) -> None:
+    (here / "keeps").write_text('#!/bin/sh\nout=$("$@"); echo "$out"\n')
+    done = measure(f"sh ./keeps {program('import time' + chr(10) + 'for i in range(60): time.sleep(.01); print(f' + repr('step {i} loss 3.1') + ')')}")
+    assert done.returncode == 2 and "step lines came at once, in 1 read" in done.stderr and "--no-capture-output" in done.stderr, done.stderr
+
+
 def test_what_it_started_is_gone(measure, tmp_path) -> None:
     """A child, a grandchild, one in another session, and one that has left all of them and ignores SIGTERM's sender."""
     starts = ("sleep 1000 & (sh -c 'sleep 1000 & wait' &); setsid sleep 1000 & (setsid setsid sh -c 'sleep 1000; true' &); ")

@@ -178,6 +178,16 @@ TEST(StepReader, ReadsLargeNumbersAndOddLosses) {
   EXPECT_EQ(losses("step 1 loss nan\nstep 2 loss: NaN\nstep 3 loss=inf\nstep 4 loss -inf\nstep 5 loss: Infinity\n"
                    "step 6 loss 1e999\nstep 7 loss 1e-999\n"),
             "1 nan, 2 nan, 3 inf, 4 -inf, 5 inf, 6 inf, 7 0");
+  // With a decimal comma. In a list, and before three digits, a comma is none.
+  EXPECT_EQ(losses("step 1 loss 3,9876\nstep 2 loss 3,1, acc 0,95\nstep 3 loss 0,123\nstep 1.004 loss 2,5e-1\n"),
+            "1 3.9876, 2 3.1, 3 0.123, 4 0.25");
+  EXPECT_EQ(losses("step 5 [1,2,3] loss 2,5\nstep 6,0.5 loss 2,25\n"), "5 2.5, 6 2.25");
+  StepReader commas;
+  (void)commas.take(0, "step 1 loss 12,345\nstep 2 loss 1,234.5\nstep 3 loss 2\n", 1);
+  EXPECT_TRUE(commas.has_commas());
+  StepReader points;
+  (void)points.take(0, "step 1,000 loss 1,234.5\nstep 1,001 loss 0,950 12,345 tok/s\n", 1);
+  EXPECT_FALSE(points.has_commas());
   EXPECT_EQ(losses("step 99999999999999999999 loss 1\nstep 1.5 loss 2"), "0 1, 1 2");  // no step numbers
   EXPECT_EQ(said(steps_in("step 1 loss 2 12.5 s 170K tok/s\nstep 2 loss 1, step time 0.5s, 1.5M tokens/sec\nstep 3 "
                           "loss 0 perf/tokens_per_sec 9")),

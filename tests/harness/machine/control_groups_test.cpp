@@ -15,6 +15,7 @@ namespace control_groups_test {
 namespace fs = std::filesystem;
 using harness::cpu_limit;
 using harness::memory_left;
+using harness::throttled_s;
 
 class ControlGroups : public testing::Test {
  protected:
@@ -92,6 +93,16 @@ TEST_F(ControlGroups, OfTheFirstVersionLeaveMemoryToo) {
   write("sys/fs/cgroup/memory/slurm/uid_0/job_1/step_0/task_0/memory.limit_in_bytes", "9223372036854771712");
   write("sys/fs/cgroup/memory/elsewhere/memory.limit_in_bytes", "1");
   EXPECT_EQ(memory_left(root_), 3400);
+}
+
+TEST_F(ControlGroups, TellHowLongAQuotaHasStoppedThreads) {
+  EXPECT_EQ(throttled_s(root_), 0);
+  write("proc/self/cgroup", "0::/pod/container\n4:cpu,cpuacct:/docker");
+  write("sys/fs/cgroup/pod/cpu.stat", "usage_usec 9000000\nnr_throttled 3\nthrottled_usec 2500000");
+  write("sys/fs/cgroup/pod/container/cpu.stat", "usage_usec 9000000\nnr_throttled 0\nthrottled_usec 0");
+  EXPECT_DOUBLE_EQ(throttled_s(root_), 2.5);
+  write("sys/fs/cgroup/cpu/docker/cpu.stat", "nr_periods 9\nnr_throttled 3\nthrottled_time 3500000000");
+  EXPECT_DOUBLE_EQ(throttled_s(root_), 3.5);
 }
 
 }  // namespace control_groups_test

@@ -29,6 +29,8 @@ TEST(ProcessorTime, AShareIsLostToOtherWorkOnly) {
   EXPECT_DOUBLE_EQ(share_lost(begin, later, 1, 2, 2), 0.25);  // a hypervisor ran something else
   later = {.ran_s = 11, .waited_s = 5, .machine_ran_s = 32, .machine_stolen_s = 0.5};
   EXPECT_DOUBLE_EQ(share_lost(begin, later, 1, 1, 64), 0.5 / 32);  // of others, most of it
+  later = {.ran_s = 10.5, .waited_s = 5.5, .throttled_s = 0.4};
+  EXPECT_NEAR(share_lost(begin, later, 1, 1, 2), 0.1, 1e-12);  // its own quota stopped it
 }
 
 TEST(ProcessorTime, TheFlagSaysHowMuch) {

@@ -107,6 +107,27 @@ TEST_F(Process, KillsAtTheLimitWithEverythingItStarted) {
   EXPECT_TRUE(ends(grandchild));
 }
 
+TEST_F(Process, AsksNoTerminal) { EXPECT_EQ(shell("read answer < /dev/tty || exit 5", 60).code, 5); }
+
+TEST_F(Process, ProgramsOfOthersEndWithAKilledParent) {
+  const fs::path file = folder_ / "pid";
+  const pid_t parent = ::fork();
+  if (parent == 0) {
+    (void)harness::run_child({.argv = {"/bin/sh", "-c", "sleep 300 & echo $! > " + file.string() + "; wait"},
+                              .log = folder_ / "log",
+                              .of_others = true});
+    ::_exit(0);
+  }
+  pid_t grandchild = 0;
+  while (grandchild == 0) {
+    std::ifstream stream(file);
+    if (!(stream >> grandchild)) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  ::kill(parent, SIGKILL);
+  ::waitpid(parent, nullptr, 0);
+  EXPECT_TRUE(ends(grandchild));
+}
+
 TEST_F(Process, CountsNoTimeOfALimitWhileTheChildIsStopped) {
   const ChildResult result = shell("(sleep 6; kill -CONT $$) & kill -STOP $$; exit 3", 4);
   EXPECT_EQ(result.end, ChildResult::End::exited);

@@ -50,6 +50,14 @@ TEST(Judge, LooksWhereTheIntervalLies) {
   EXPECT_EQ(verdict(1 / 1.04, 1 / 1.03), Verdict::improvement);
 }
 
+TEST(Unusable, AreFewPairsAndWideIntervals) {
+  EXPECT_EQ(harness::why_unusable(4, 0.5, 4.9), "");
+  EXPECT_EQ(harness::why_unusable(3, 1.01, 1.02), "3 pairs of runs, and a verdict needs 4");
+  EXPECT_EQ(harness::why_unusable(1, std::nullopt, std::nullopt), "1 pair of runs, and a verdict needs 4");
+  EXPECT_EQ(harness::why_unusable(6, 0.05, 18.6), "the ratio's interval reaches from 0.05 to 18.6");
+  EXPECT_TRUE(harness::are_most(4, 8) && !harness::are_most(3, 8) && !harness::are_most(0, 0));
+}
+
 TEST(Compare, CountsPairsForTheSignTest) {
   const std::vector<double> base{10, 10, 10, 10, 10, 10, 10, 10}, head{11, 11, 11, 11, 11, 11, 10, 9};
   const PairedVerdict comparison = compare(base, head, 0.02);
