@@ -20,7 +20,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <deque>
 #include <iterator>
 #include <map>
@@ -206,7 +205,7 @@ class Runner {
   void await_quiet(const Record& record) {
     const auto is_shared = [](const std::string& flag) { return flag.starts_with("shared: "); };
     if (record.flags && std::ranges::any_of(*record.flags, is_shared)) ++shared_;
-    if (++made_ != 4 || shared_ < 3 || std::getenv("LADDER_BUSY") != nullptr) return;
+    if (++made_ != 4 || shared_ < 3 || harness::may_be_busy()) return;
     const std::string who = harness::busiest_other(0.5);
     const std::string why =
         fmt::format("other work disturbed {} of the first 4 runs{}", shared_, who.empty() ? "" : ": " + who);

@@ -16,7 +16,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <string_view>
@@ -26,8 +25,7 @@
 namespace cli {
 
 void wait_for_quiet() {
-  for (int seconds = 0; seconds < 60 && std::getenv("LADDER_BUSY") == nullptr && harness::other_work_runs();
-       ++seconds) {
+  for (int seconds = 0; seconds < 60 && !harness::may_be_busy() && harness::other_work_runs(); ++seconds) {
     if (seconds == 0) {
       const std::string who = harness::busiest_other(0.2);
       fmt::print(stderr, "{}: waiting up to a minute for its end\n", who.empty() ? "other work is running" : who);

@@ -181,6 +181,11 @@ std::string program_version() {
   return fmt::format("{:.12}{}", LADDER_GIT_COMMIT, has_changes ? " with uncommitted changes" : "");
 }
 
+bool may_be_busy() {
+  const char* const set = std::getenv("LADDER_BUSY");
+  return set != nullptr && *set != '\0';
+}
+
 bool other_work_runs() { return load_average()[0] > 0.25 * this_cpu().online_cores && share_in_use(0.2) > 0.1; }
 
 std::vector<std::string> disturbances() {

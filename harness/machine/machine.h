@@ -75,6 +75,9 @@ std::map<std::string, std::string> kernel_switches();
 // The commit this program was built from, "0123456789ab" or "unknown", and whether there were changes on top of it.
 std::string program_version();
 
+// Whether measuring goes on beside other work: LADDER_BUSY is set.
+bool may_be_busy();
+
 // Whether other programs use the processors now. The load average alone stays high for a minute after they have ended.
 bool other_work_runs();
 

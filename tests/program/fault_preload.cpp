@@ -2,12 +2,15 @@
 // hundred seconds for each that passes and one more whenever it is looked at; not through time(), because MKL's log
 // waits for the next second of that. FAULT_GARBAGE: a `ladder run` first writes a megabyte of anything to its standard
 // output, its standard error and the pipe to its parent; then it works ("work"), ends with exit status 7 ("die") or
-// leaves garbage for a record and ends well ("record").
+// leaves garbage for a record and ends well ("record"). FAULT_FLOCK: folders have no locks, as on some network file
+// systems.
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstdint>
 #include <cstdlib>
 #include <ctime>
@@ -79,6 +82,15 @@ int clock_gettime(clockid_t clock, timespec* time) noexcept {
   if (!system || !clock_runs_backwards()) return static_cast<int>(::syscall(SYS_clock_gettime, clock, time));
   *time = {.tv_sec = backwards(), .tv_nsec = 0};
   return 0;
+}
+
+int flock(int fd, int operation) noexcept {
+  struct stat status {};
+  if (std::getenv("FAULT_FLOCK") != nullptr && ::fstat(fd, &status) == 0 && S_ISDIR(status.st_mode)) {
+    errno = ENOSYS;
+    return -1;
+  }
+  return static_cast<int>(::syscall(SYS_flock, fd, operation));
 }
 
 int gettimeofday(timeval* time, void* /*zone*/) noexcept {

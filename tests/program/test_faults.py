@@ -258,6 +258,12 @@ def test_a_clock_that_runs_backwards(ladder, preload, small, calm, tmp_path) -> 
     assert {file: file.read_bytes() for file in (folder / "records").iterdir()} == before
 
 
+def test_a_file_system_without_locks(ladder, preload, tmp_path) -> None:
+    preload(FAULT_FLOCK="1")
+    done = ladder("train", "--model", "tiny", "-T", "16", "--steps", "2", "--threads", "1", "--out", tmp_path / "training")
+    assert done.returncode == 0 and "has no locks (Function not implemented)" in done.stderr, done.stderr
+
+
 def test_a_limit_holds_though_the_clock_runs_backwards(ladder, preload, small, tmp_path) -> None:
     preload(FAULT_CLOCK="1")
     done = ladder("ablate", "--ladder", small, *ARGUMENTS, "--steps", "100000", "--limit-s", "1", "--force", "--out", tmp_path / "study")
