@@ -179,7 +179,7 @@ TEST(StepReader, ReadsLargeNumbersAndOddLosses) {
                    "step 6 loss 1e999\nstep 7 loss 1e-999\n"),
             "1 nan, 2 nan, 3 inf, 4 -inf, 5 inf, 6 inf, 7 0");
   // With a decimal comma. In a list, and before three digits, a comma is none.
-  EXPECT_EQ(losses("step 1 loss 3,9876\nstep 2 loss 3,1, acc 0,95\nstep 3 loss 0,123\nstep 1.004 loss 2,5e-1\n"),
+  EXPECT_EQ(losses("step 1 loss 3,9876\nstep 2 loss 3,1, acc 0,95\nstep 3 loss 0,123\nstep 4 loss 2,5e-1\n"),
             "1 3.9876, 2 3.1, 3 0.123, 4 0.25");
   EXPECT_EQ(losses("step 5 [1,2,3] loss 2,5\nstep 6,0.5 loss 2,25\n"), "5 2.5, 6 2.25");
   StepReader commas;
