@@ -355,6 +355,15 @@ void expect_products(const std::vector<Tensor>& inputs, at::ScalarType type, boo
   EXPECT_TRUE(timed || other_way == (type == at::kFloat)) << "cuBLASLt's epilogue for " << at::toString(type);
   expect_error("gelu's argument", relative_error(fc, product + exact(bias)), rounding(type));
   expect_error("gelu's result", relative_error(hidden, at::gelu(product + exact(bias), "tanh")), 2 * rounding(type));
+  const Tensor d_fc = at::empty_like(dx);
+  int sums = 0;
+  blas::gelu_backward(
+      {.d_fc = d_fc, .dy = dy, .weight = weight, .fc = x}, [&] { ++sums; },
+      [&] { d_fc.copy_(at::gelu_backward(at::mm(dy, weight), x, "tanh")); });
+  EXPECT_TRUE(timed || sums == 0) << "the epilogue was not timed";
+  expect_error("gelu's gradient",
+               relative_error(d_fc, at::gelu_backward(at::mm(exact(dy), exact(weight)), exact(x), "tanh")),
+               2 * rounding(type));
   const Tensor gradient = at::empty(weight.sizes(), x.options().dtype(at::kFloat));
   blas::weight_gradient(gradient, dy, x, /*accumulate=*/false);
   const Tensor twice = gradient.clone(), d_weight = at::mm(exact(dy).t(), exact(x));

@@ -1,6 +1,6 @@
 // Bias and GELU are made where the first product writes its result, or by a kernel after a plain product where that is
-// faster (products/blas.h). One kernel makes GELU's gradient and the bias's. With fp8 kernels make all of it, and the
-// copies that the next products read.
+// faster (products/blas.h). One kernel makes GELU's gradient and the bias's, or the product's epilogue and a column sum
+// where that is faster. With fp8 kernels make all of it, and the copies that the next products read.
 #include "ablations/techniques/fp8/bytes.h"
 #include "ablations/techniques/mlp/gelu.h"
 #include "ablations/techniques/mlp/mlp.h"
@@ -46,9 +46,9 @@ MlpKernels::Backward backward(const LinearProducts& products, Gradients* gradien
   const Tensor d_fc = at::empty_like(fc);
   const Gradients::Place d_b_fc = place_for(gradients, b_fc);
   Tensor strips;
-  if (fp8) kernels::copy_rows_fp8(pointer<const bf16>(dy), copies_beside(dy), N, dy.size(1), stream_for(dy));
-  products.product_into(d_fc, dy, w_proj);
   if (fp8) {
+    kernels::copy_rows_fp8(pointer<const bf16>(dy), copies_beside(dy), N, dy.size(1), stream_for(dy));
+    products.product_into(d_fc, dy, w_proj);
     const Tensor bias = b_fc.to(fc.scalar_type());
     strips = at::empty({kernels::row_copies_strips(N), C}, d_b_fc.buffer.options());
     kernels::gelu_backward_fp8({.fc = pointer<const bf16>(fc),
@@ -61,16 +61,21 @@ MlpKernels::Backward backward(const LinearProducts& products, Gradients* gradien
                                 .C = C},
                                stream_for(fc));
   } else {
-    with_type(fc.scalar_type(), [&]<class T>() {
-      strips = at::empty({kernels::column_strips<T>(N, C), C}, d_b_fc.buffer.options());
-      kernels::gelu_backward<T>({.x = pointer<const T>(fc),
-                                 .upstream = pointer<const T>(d_fc),
-                                 .gradient = pointer<T>(d_fc),
-                                 .partials = pointer<float>(strips),
-                                 .N = N,
-                                 .C = C},
-                                stream_for(fc));
-    });
+    const auto by_kernel = [&] {
+      products.product_into(d_fc, dy, w_proj);
+      with_type(fc.scalar_type(), [&]<class T>() {
+        strips = at::empty({kernels::column_strips<T>(N, C), C}, d_b_fc.buffer.options());
+        kernels::gelu_backward<T>({.x = pointer<const T>(fc),
+                                   .upstream = pointer<const T>(d_fc),
+                                   .gradient = pointer<T>(d_fc),
+                                   .partials = pointer<float>(strips),
+                                   .N = N,
+                                   .C = C},
+                                  stream_for(fc));
+      });
+    };
+    blas::gelu_backward(
+        {.d_fc = d_fc, .dy = dy, .weight = w_proj, .fc = fc}, [&] { strips = strips_of(d_fc); }, by_kernel);
   }
   add_up(gradients, strips, d_b_fc);
   return {d_fc, kept.hidden, gradients == nullptr ? d_b_fc.buffer : Tensor()};

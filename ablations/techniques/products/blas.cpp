@@ -15,6 +15,7 @@ bool run(const Product& product, const OtherWay& other_way) {
   if (const auto algorithm = choose(product, matmul, other_way)) {
     const Tensor workspace = at::empty({workspace_bytes}, product.d.options().dtype(at::kByte));
     check(matmul.run(*algorithm, product.d, workspace), "cublasLtMatmul");
+    if (product.after) product.after();
     return true;
   }
   if (other_way) other_way(product.d);
@@ -76,6 +77,19 @@ void gelu(const Gelu& call, const Otherwise& otherwise) {
        .epilogue = CUBLASLT_EPILOGUE_GELU_AUX_BIAS,
        .bias = call.bias,
        .auxiliary = call.fc},
+      [&](const Tensor&) { otherwise(); });
+}
+
+void gelu_backward(const GeluBackward& call, const Otherwise& sums, const Otherwise& otherwise) {
+  const bool by_rows = call.dy.is_contiguous() && call.weight.is_contiguous();
+  if (call.dy.scalar_type() == at::kFloat || call.fc.size(1) % 8 != 0 || !by_rows) return otherwise();
+  run({.name = "gelu_backward",
+       .a = call.weight,
+       .b = call.dy,
+       .d = call.d_fc,
+       .epilogue = CUBLASLT_EPILOGUE_DGELU,
+       .auxiliary = call.fc,
+       .after = sums},
       [&](const Tensor&) { otherwise(); });
 }
 

@@ -29,6 +29,13 @@ struct Gelu {
 };
 void gelu(const Gelu& call, const Otherwise& otherwise);
 
+// d_fc (M, N) <- dy (M, K) weight (K, N) times GELU's derivative at fc (M, N), by an epilogue and then `sums`, which
+// sums d_fc's columns, or otherwise. In float32 always otherwise.
+struct GeluBackward {
+  const at::Tensor &d_fc, &dy, &weight, &fc;
+};
+void gelu_backward(const GeluBackward& call, const Otherwise& sums, const Otherwise& otherwise);
+
 // gradient (N, K) float32 <- a^T (M, N) b (M, K), or gradient + that
 void weight_gradient(const at::Tensor& gradient, const at::Tensor& a, const at::Tensor& b, bool accumulate);
 

@@ -37,7 +37,7 @@ constexpr double least_gain = 1.03;
 using Algorithm = cublasLtMatmulAlgo_t;
 
 struct Known {
-  std::mutex mutex;  // backward passes run on autograd's own thread
+  std::recursive_mutex mutex;  // backward passes run on autograd's own thread; an other way may choose, too
   std::vector<ProductTiming> made, kept;
 };
 
@@ -151,8 +151,9 @@ ProductTiming timed(const Product& product, Matmul& matmul, const OtherWay& othe
   }
   for (const Algorithm& one : proposals) {
     if (matmul.run(one, scratch, workspace) != CUBLAS_STATUS_SUCCESS) continue;
-    ways.push_back({.algorithm = one, .work = [&matmul, &scratch, &workspace, one] {
+    ways.push_back({.algorithm = one, .work = [&product, &matmul, &scratch, &workspace, one] {
                       check(matmul.run(one, scratch, workspace), "cublasLtMatmul");
+                      if (product.after) product.after();
                     }});
   }
   ProductTiming choice = unchosen(product);
@@ -194,6 +195,7 @@ std::optional<ProductTiming> kept(const Product& product, Matmul& matmul) {
 
 std::optional<Algorithm> choose(const Product& product, Matmul& matmul, const OtherWay& other_way) {
   const auto first = [&]() -> std::optional<Algorithm> {
+    if (product.after) return std::nullopt;  // it may be slower by far, so it is never taken without timing
     const std::vector<Algorithm> proposals = matmul.proposals(1);
     return proposals.empty() ? std::nullopt : std::optional(proposals.front());
   };

@@ -4,7 +4,7 @@
 // proposal, or than the other way of a product with GELU, is taken only if it is more than 3 % faster. So what a coin
 // decides stays within 3 %. For the losses' sake it should not decide anew in each run: choices can be handed over
 // (products.h: keep_product_timings()). While a graph is captured, and with deterministic algorithms, nothing is timed.
-// Then the first proposal is taken.
+// Then the first proposal is taken, or the other way where something follows the epilogue.
 #pragma once
 
 #include "ablations/techniques/products/matmul.h"

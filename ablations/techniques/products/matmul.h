@@ -14,6 +14,7 @@
 #include <cublasLt.h>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -29,7 +30,8 @@ struct Product {
   const at::Tensor &a, &b, &d;
   bool a_transposed = false, b_transposed = false;
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-  at::Tensor bias = {}, auxiliary = {};  // undefined where the epilogue has none
+  at::Tensor bias = {}, auxiliary = {};   // undefined where the epilogue has none
+  std::function<void()> after = nullptr;  // what follows the epilogue, timed with it, and the other way includes
   bool accumulate = false;
   // Of fp8: what its numbers are multiplied by, float32. One for a matrix, or one for each row of what lies there.
   at::Tensor a_scale = {}, b_scale = {};

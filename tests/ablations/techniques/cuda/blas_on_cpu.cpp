@@ -26,6 +26,13 @@ void gelu(const Gelu& call, const Otherwise& otherwise) {
   call.hidden.copy_(at::gelu(fc, "tanh"));
 }
 
+void gelu_backward(const GeluBackward& call, const Otherwise& sums, const Otherwise& otherwise) {
+  if (other_way()) return otherwise();
+  const Tensor upstream = at::mm(in_float32(call.dy), in_float32(call.weight));
+  call.d_fc.copy_(at::gelu_backward(upstream, in_float32(call.fc), "tanh"));
+  sums();
+}
+
 void product(const Tensor& d, const Tensor& a, const Tensor& b, const Tensor& bias) {
   const Tensor made = at::mm(in_float32(a), in_float32(b));
   d.copy_(bias.defined() ? made + in_float32(bias) : made);
