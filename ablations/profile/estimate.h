@@ -1,7 +1,7 @@
 // Estimates before the first run what a plan will take. Time is a step's counted work
 // (ablations/techniques/step_costs.h) over the rates of this machine. Memory comes from
-// ablations/techniques/step_memory.h, which says how exact it is. The time is only roughly right: a shared processor,
-// or memory that faults, doubles it.
+// ablations/techniques/step_memory.h, which says how exact it is. The time is that of an idle machine, and only roughly
+// right: other work, or memory that faults, doubles it.
 #pragma once
 
 #include "ablations/plan/make_plan.h"
@@ -19,7 +19,7 @@ struct Speeds {
   double bytes = 0;                     // of memory, read and written
 };
 
-// A CPU's are measured in some milliseconds, with the plan's threads. A GPU's are half of what its maker says. None for
+// A CPU's are measured once in a process, with the plan's threads. A GPU's are half of what its maker says. None for
 // a GPU that is not in the table of peaks.
 std::optional<Speeds> speeds_for(const Plan& plan);
 

@@ -7,6 +7,9 @@
 
 #include <ATen/Parallel.h>
 
+#include <map>
+#include <utility>
+
 namespace ablations {
 
 std::optional<Speeds> speeds_for(const Plan& plan) {
@@ -17,12 +20,17 @@ std::optional<Speeds> speeds_for(const Plan& plan) {
   if (uses_cuda(plan) && !peaks) return std::nullopt;
   const int threads = at::get_num_threads();
   if (!peaks) at::set_num_threads(static_cast<int>(plan.workload.threads));
-  speeds.bytes = peaks ? share_of_peak * peaks->bytes_per_s : rough_update_rate();
+  static std::map<std::pair<std::string, int64_t>, double> known;  // rates of this CPU, by name and threads
+  const auto once = [&](const std::string& rate, const auto& measure) {
+    const auto [place, is_new] = known.try_emplace({rate, plan.workload.threads});
+    return is_new ? place->second = measure() : place->second;
+  };
+  speeds.bytes = peaks ? share_of_peak * peaks->bytes_per_s : once("memory", rough_update_rate);
   for (const Rung& rung : plan.rungs) {
     const std::string rate = rate_of(rung.recipe);
     if (rung.status != Rung::Status::planned || speeds.flops.contains(rate)) continue;
     if (!peaks) {
-      speeds.flops[rate] = rough_product_rate(rung.recipe);
+      speeds.flops[rate] = once(rate, [&] { return rough_product_rate(rung.recipe); });
     } else if (const auto peak = peaks->of(multiplied_in(rung.recipe));
                peak && rung.recipe.device != model::Device::cpu) {
       speeds.flops[rate] = share_of_peak * *peak;

@@ -30,8 +30,9 @@ struct Rates {
 // where the device has no 4 GiB to spare.
 Rates measure_rates();
 
-// The same for what a CPU's steps take, in some milliseconds and so only about right. Products are made as this recipe
-// makes them (FLOP/s). The update is in place (bytes read and written per second).
+// The same for what a CPU's steps take, in a fraction of a second and so only about right. It counts processor time, so
+// other work does not matter. Products are made as this recipe makes them (FLOP/s). The update is in place (bytes read
+// and written per second).
 double rough_product_rate(const model::Recipe& recipe);
 double rough_update_rate();
 

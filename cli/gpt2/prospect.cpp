@@ -36,9 +36,10 @@ std::string summary_of(const Prospect& prospect) {
 std::string rungs_text(const Prospect& prospect) {
   const Plan& plan = prospect.plan;
   const Shape shape = shape_of(plan);
-  std::string text = wrapped(fmt::format("ladder {} ({}, B={} T={}): {}", files::printable(plan.ladder.name),
-                                         plan.workload.model, shape.B, shape.T, summary_of(prospect)),
-                             "  ");
+  std::string text =
+      wrapped(fmt::format("ladder {} ({}, B={} T={}): {} if nothing else runs", files::printable(plan.ladder.name),
+                          plan.workload.model, shape.B, shape.T, summary_of(prospect)),
+              "  ");
   size_t width = 0;
   for (const Rung& rung : plan.rungs) width = std::max(width, name_of(rung).size());
   const size_t rest = width < 40 ? 52 - width : 12;  // of 80 columns
