@@ -127,7 +127,7 @@ std::string fault_of(const CommandLine& line, const Command* command, const std:
 CommandLine::CommandLine()
     : app({.group = "",
            .name = "ladder",
-           .summary = "which optimization of GPT-2's training bought what on this machine",
+           .summary = "what each optimization of a training step brings on this machine",
            .about =
                "Trains one fixed GPT-2, switches optimizations on one after another, and measures each in fresh "
                "processes. A number counts only if the optimization was seen to be on and the model still learns the "
@@ -137,8 +137,9 @@ CommandLine::CommandLine()
                         {"ladder ablate", "The ladder that fits this machine."}}}) {
   app.require_subcommand(1);
   app.set_version_flag("-V,--version",
-                       fmt::format("ladder {}, torch {}", harness::program_version(), LADDER_TORCH_VERSION),
-                       "the program's and PyTorch's version");
+                       fmt::format("ladder {}{}", harness::program_version(),
+                                   harness::can_train() ? ", torch " LADDER_TORCH_VERSION : ""),
+                       "the program's version, and PyTorch's if it can train");
   app.get_version_ptr()->group(app.get_help_ptr()->get_group());
   for (auto* const add :
        {add_doctor, add_ablate, add_measure, add_run, add_profile, add_report, add_history, add_verify, add_merge,

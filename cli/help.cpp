@@ -3,6 +3,7 @@
 #include "files/files.h"
 #include "files/nearest.h"
 #include "files/printable.h"
+#include "harness/machine/machine.h"
 #include "plots/claims.h"
 #include "plots/techniques_page.h"
 #include "text/markdown.h"
@@ -117,7 +118,14 @@ std::string program_help(const CommandLine& line, const Look& look) {
   std::string text = look.painted(Style::strong, "ladder: " + app.words.summary) + "\n\n";
   text +=
       look.painted(Style::strong, "Usage: ") + usage(app) + "\n\n" + look.painted(Style::strong, "Begin with") + "\n";
-  for (const auto& [example, shows] : app.words.examples) text += fmt::format("  {:<30}{}\n", example, shows);
+  const bool can_train = harness::can_train();
+  static const std::vector<Example> without{
+      {"ladder measure 'python train.py' '+ --compile'", "Is the flag faster?"},
+      {"ladder gate --base main --head HEAD -- python train.py", "Slower since main?"},
+      {"ladder report STUDY", "Its page and charts."},
+      {"(doctor, ablate, run, profile, train and sample need", "the full build)"}};
+  for (const auto& [example, shows] : can_train ? app.words.examples : without)
+    text += fmt::format("  {:<{}}{}\n", example, can_train ? 30 : 57, shows);
   for (const Section& section : sections_of(line)) text += section_text(section, look);
   return text + "\n" + wrapped(exit_statuses) +
          "`ladder COMMAND --help` explains a command; `ladder -V` prints the version.\n";

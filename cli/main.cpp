@@ -30,8 +30,8 @@ int become_trainer() {
   std::string program = (is_bundle ? launcher : beside).string();
   if (!fs::exists(beside)) {
     throw harness::Unfit(
-        fmt::format("{} is missing, which measures and trains; in the sources `make` builds it, and `make bundle` "
-                    "packs it for other machines",
+        fmt::format("{} is missing, which measures and trains GPT-2; in the sources `make` builds it, and `make "
+                    "bundle` packs it for other machines; your own programs need only `ladder measure` and `gate`",
                     beside.string()));
   }
   arguments[0] = program.data();

@@ -177,6 +177,11 @@ std::map<std::string, std::string> kernel_switches() {
 
 fs::path trainer_of(const fs::path& program) { return program.string() += trainer_suffix; }
 
+bool can_train() {
+  std::error_code unknown;
+  return fs::canonical(trains(), unknown).string().ends_with(trainer_suffix);
+}
+
 std::string program_version() {
   return fmt::format("{:.12}{}", LADDER_GIT_COMMIT, has_changes ? " with uncommitted changes" : "");
 }

@@ -57,6 +57,8 @@ Software software();
 inline constexpr std::string_view trainer_suffix = "-gpt2";
 // The file of the program that trains, from the file of `ladder`.
 std::filesystem::path trainer_of(const std::filesystem::path& program);
+// Whether this program trains, or one that does lies beside it.
+bool can_train();
 
 // What may change while a program runs.
 struct Conditions {

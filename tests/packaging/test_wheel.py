@@ -97,7 +97,7 @@ def test_optional_packages_are_those_that_were_tested(prefix) -> None:
 
 
 def test_it_answers(ladder, capsys) -> None:
-    assert re.fullmatch(r"ladder ([0-9a-f]{12}|unknown)( with uncommitted changes)?, torch .*\n", ladder("--version").stdout)
+    assert re.fullmatch(r"ladder ([0-9a-f]{12}|unknown)( with uncommitted changes)?\n", ladder("--version").stdout)
     begun = time.monotonic()
     done = ladder("--help")
     with capsys.disabled():

@@ -48,8 +48,15 @@ def test_without_the_other_program(alone, tmp_path, arguments) -> None:
     done = alone(*arguments)
     missing = pathlib.Path(tmp_path).resolve() / "ladder-gpt2"
     assert (done.returncode, done.stdout) == (3, "")
-    assert done.stderr == f"ladder: {missing} is missing, which measures and trains; in the sources `make` builds it, and " \
-                          "`make bundle` packs it for other machines\n"
+    assert done.stderr == f"ladder: {missing} is missing, which measures and trains GPT-2; in the sources `make` builds it, " \
+                          "and `make bundle` packs it for other machines; your own programs need only `ladder measure` and `gate`\n"
+
+
+def test_without_the_other_program_it_names_what_it_can_do(alone) -> None:
+    text = alone("--help").stdout
+    begin = text.split("Begin with")[1].split("\n\n")[0]
+    assert re.findall(r"  ladder (\w+)", begin) == ["measure", "gate", "report"] and re.search(r"sample need +the full build", text)
+    assert re.fullmatch(r"ladder \S+( with uncommitted changes)?\n", alone("--version").stdout)
 
 
 def test_wrong_flags_need_no_other_program(alone) -> None:
