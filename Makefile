@@ -1,5 +1,5 @@
-# `make` builds the program; `make help` lists the rest. Nothing is installed outside the build folder
-# and the cache folder (setup/toolchain.py), except Debian's libraries when they are missing.
+# `make` builds the program; `make help` lists the rest. Nothing is installed outside the build folder and the cache
+# folder (setup/toolchain.py), except Debian's libraries when they are missing, and a link in ~/.local/bin.
 
 PYTHON := $(shell command -v python3)
 ENV := $(shell $(PYTHON) setup/toolchain.py --print-env)
@@ -32,14 +32,25 @@ compile = @printf '[$(STEPS)/$(STEPS)] $(2) (minutes the first time, with $(JOBS
   if [ -t 1 ]; then echo; quiet=; end='done in '; else quiet='-- --quiet'; end=; fi; cmake --build build/$(1) -j $(JOBS) $(3) $$quiet || exit; \
   seconds=$$(($$(date +%s) - start)); echo "$$end$$((seconds / 60)) min $$((seconds % 60)) s"
 
+# A link of ours may dangle. Any other file stays.
+link = @to="$$HOME/.local/bin/ladder"; own="$(CURDIR)/build/release/ladder"; was=$$(readlink "$$to"); \
+  if [ "$$was" = "$$own" ]; then :; \
+  elif [ -e "$$to" ] || { [ -n "$$was" ] && [ "$${was%/build/release/ladder}" = "$$was" ]; }; then echo "ladder is $$own; $$to stays, which is another file"; \
+  elif [ -n "$$HOME" ] && mkdir -p "$${to%/*}" 2> /dev/null && ln -sfn "$$own" "$$to" 2> /dev/null; then \
+    case ":$$PATH:" in *":$${to%/*}:"*) echo "ladder is linked as $$to";; *) echo "ladder is linked as $$to; put $${to%/*} on PATH";; esac; fi
+
 needs_clang_format = command -v $(CLANG_FORMAT) > /dev/null \
   || { echo "clang-format is missing: sudo apt-get install clang-format"; exit 2; }
 
 .NOTPARALLEL:  # the set-up comes first, the compilers get their jobs below
-.PHONY: build setup setup-tests data run micro test test-all asan fuzz bundle wheel gpu-check workflows format format-check tidy clean help
+.PHONY: build link setup setup-tests data run micro test test-all asan fuzz bundle wheel gpu-check workflows format format-check tidy clean help
 
 build: setup  ## the program, build/release/ladder and ladder-gpt2 (the default)
 	$(call compile,release,the program,--target ladder ladder_gpt2)
+	$(link)
+
+link:  ## ~/.local/bin/ladder, where no other file is; `make build` does it
+	$(link)
 
 setup:  ## Debian's libraries and the private environment with LibTorch
 	@$(PYTHON) setup/toolchain.py --steps $(STEPS)

@@ -1,4 +1,6 @@
 """cmake/version.cmake: the commit that a program says it is built from."""
+import os
+import pathlib
 import re
 import shutil
 import subprocess
@@ -48,3 +50,16 @@ def test_sources_within_another_repository_have_no_commit(repository, tmp_path):
 
 def test_sources_outside_of_git_have_no_commit(tmp_path):
     assert version(tmp_path, tmp_path / "version.h") == ("unknown", 0)
+
+
+@pytest.mark.parametrize(("there", "said", "is_ours"), [
+    (None, "linked", True), ("/nowhere/build/release/ladder", "linked", True), ("/nowhere/ladder", "stays", False), ("/bin/true", "stays", False)])
+def test_make_links_the_program_and_no_file_is_lost(tmp_path, there, said, is_ours) -> None:
+    root, link = SCRIPT.parents[1], tmp_path / ".local" / "bin" / "ladder"
+    if there:
+        link.parent.mkdir(parents=True)
+        link.symlink_to(there)
+    make = [shutil.which("make"), "-s", "link"]
+    done = subprocess.run(make, cwd=root, env={**os.environ, "HOME": str(tmp_path)}, capture_output=True, text=True, check=True)
+    assert said in done.stdout and done.stdout.count("\n") == 1
+    assert link.readlink() == pathlib.Path(root / "build" / "release" / "ladder" if is_ours else there)
