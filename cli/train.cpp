@@ -18,7 +18,7 @@ const Words train_words{
     .about =
         "Trains with the trainer that the ladders measure. The last part of the text is not trained on: its loss is "
         "the validation loss. Without --recipe it takes the fastest rung that this machine has shown for the model "
-        "in the folder studies; else this machine's ladder with all of its rungs.\n"
+        "in the folder studies; else this machine's ladder with all of its rungs but those in fp8.\n"
         "With --out it leaves a folder: the settings (training.json), a line for each step (log.jsonl, and the same "
         "as metrics.csv), and checkpoints, which are there whole or not at all. The last ones stay, and the one "
         "with the lowest validation loss; the links latest and best lead to them. Hugging Face's "

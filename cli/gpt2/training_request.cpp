@@ -73,11 +73,13 @@ ChosenRecipe chosen_recipe(const TrainingFlags& flags) {
   ladder.start.deterministic |= flags.workload.deterministic;
   if (is_shared) ladder.start.data_parallel = model::Parallel::ddp;
   const std::vector<Rung> rungs = climb(ladder, harness::this_machine());
-  const auto applies = [](const Rung& rung) { return rung.status != Rung::Status::not_applicable; };
+  const auto applies = [](const Rung& rung) {  // what fp8 does to a long training has been tried on a small model only
+    return rung.status != Rung::Status::not_applicable && rung.recipe.fp8 == model::Fp8::off;
+  };
   const auto last = std::find_if(rungs.rbegin(), rungs.rend(), applies);
   const Rung& rung = last == rungs.rend() ? rungs.front() : *last;
-  return {model::to_json(rung.recipe).dump(), fmt::format("ladder {} up to \"{}\", its last rung that this machine can "
-                                                          "have (--recipe chooses another){}",
+  return {model::to_json(rung.recipe).dump(), fmt::format("ladder {} up to \"{}\", its last rung in 16 or 32 bits that "
+                                                          "this machine can have (--recipe chooses another){}",
                                                           ladder.name, rung.title, but)};
 }
 
