@@ -80,6 +80,26 @@ const StudyRung* last_own(const Study& study) {
   return last == study.rungs.rend() ? nullptr : &*last;
 }
 
+// A row beside an earlier rung that takes less time than the last rung; not if their intervals overlap. Empty: none.
+std::string faster_row(const Study& study, const StudyRung& own) {
+  if (varied_size(study) || !own.ms_per_step) return "";
+  const StudyRung *fastest = &own, *beside = &own;
+  for (const StudyRung& rung : study.rungs) {
+    for (const PeerRatio& peer : rung.peers.value_or(std::vector<PeerRatio>{})) {
+      const StudyRung& row = study.rungs[peer.rung];
+      if (!row.is_measured() || !row.ms_per_step || row.ms_per_step->median >= fastest->ms_per_step->median) continue;
+      const bool overlaps = row.speedup_first && own.speedup_first && row.speedup_first->lo && own.speedup_first->hi &&
+                            *row.speedup_first->lo <= *own.speedup_first->hi;
+      if (overlaps) continue;
+      fastest = &row;
+      beside = &rung;
+    }
+  }
+  if (beside == &own) return "";
+  return fmt::format(" {} beside {} takes {}, less than the {} of {}.", fastest->title, in_quotes(beside->title),
+                     in_ms(fastest->ms_per_step->median), in_ms(own.ms_per_step->median), in_quotes(own.title));
+}
+
 std::string peers_line(const Study& study, const Peers& peers) {
   if (of_commands(study)) return "";
   if (peers.own == nullptr) {
@@ -96,7 +116,7 @@ std::string peers_line(const Study& study, const Peers& peers) {
   const std::string at = varied_size(study) || peers.own != last_own(study)
                              ? fmt::format(" at {}{}", swept_words(study, *peers.own), in_quotes(peers.own->title))
                              : "";
-  return fmt::format("Speed over PyTorch's{}: {}.", at, fmt::join(parts, " \u00b7 "));
+  return fmt::format("Speed over PyTorch's{}: {}.{}", at, fmt::join(parts, " \u00b7 "), faster_row(study, *peers.own));
 }
 
 // ---- headlines

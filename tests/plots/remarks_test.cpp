@@ -121,6 +121,30 @@ TEST(Said, AProgramBesideTheLastRungThatIsFasterIsSaidFirst) {
   EXPECT_EQ(said(1.08, 0.9, 1.2), "No clear difference from PyTorch eager");
 }
 
+TEST(Said, ARowBesideAnEarlierRungThatTakesLessTimeIsNamed) {
+  Study study = made_up::study();
+  const double last = study.rungs[2].ms_per_step->median;
+  study.rungs.push_back(peer(3, "PyTorch eager", 1.2 * last));
+  study.rungs.push_back(peer(4, "PyTorch eager", 0.5 * last));
+  const auto is_named = [&] {
+    return std::ranges::any_of(said_of(study).lines, [](const std::string& line) {
+      return line.find(" PyTorch eager beside \u201cbf16\u201d takes ") != std::string::npos &&
+             line.starts_with("Speed over");
+    });
+  };
+  study.rungs[2].peers = {PeerRatio{{1.1, 1.3}, "pytorch-eager", 3, 1.2, 5}};
+  EXPECT_FALSE(is_named());
+  study.rungs[1].peers = {PeerRatio{{0.2, 0.4}, "pytorch-eager", 4, 0.3, 5}};
+  EXPECT_TRUE(is_named());
+  study.rungs[4].speedup_first = ratio(2.6, 2.4, 2.8);
+  study.rungs[2].speedup_first = ratio(2.5, 2.4, 2.6);
+  EXPECT_FALSE(is_named()) << "the intervals overlap";
+  study.rungs[4].speedup_first = ratio(5, 4.8, 5.2);
+  EXPECT_TRUE(is_named());
+  study.rungs[4].ms_per_step->median = 1.01 * last;
+  EXPECT_FALSE(is_named());
+}
+
 TEST(Said, WorthsAreRankedOnlyAsFarAsIntervalsTellThemApart) {
   Study study = made_up::study();
   study.mode = Mode::leave_one_out;
