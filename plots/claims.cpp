@@ -57,6 +57,7 @@ std::string beside(const Claim& claim, double least, double most) {
 
 template <class T>
 std::string beside(const Claim& claim, const Seen::Pair<T>& figures) {
+  if (claim.most == 0) return "";
   const double factor = static_cast<double>(figures.below) / static_cast<double>(figures.own);
   return ", " + beside(claim, factor, factor);
 }
@@ -80,9 +81,6 @@ std::string measured(const Claim& claim, const Seen& seen) {
     case Claim::About::kernels:
       if (!seen.kernels) return "";
       return fmt::format("{} -> {}{}", seen.kernels->below, seen.kernels->own, beside(claim, *seen.kernels));
-    case Claim::About::compile_s:
-      if (!seen.compile_s) return "";
-      return fmt::format("{} s, {}", digits3(*seen.compile_s), beside(claim, *seen.compile_s, *seen.compile_s));
     case Claim::About::activations:
       return sized(seen.activations);
     case Claim::About::peak:
@@ -121,13 +119,15 @@ std::string seen_line(const Seen& seen) {
   std::vector<std::string> parts;
   if (const std::string step = step_in_words(seen); !step.empty()) parts.push_back(step);
   if (seen.alone) parts.push_back("by itself " + ms_in_words(*seen.alone));
-  if (seen.activations) parts.push_back("activations " + bytes_in_words(*seen.activations));
+  if (seen.activations && seen.activations->below != seen.activations->own)
+    parts.push_back("activations " + bytes_in_words(*seen.activations));
   if (seen.peak) parts.push_back("peak " + bytes_in_words(*seen.peak));
   if (seen.batch) parts.push_back("a batch " + ms_in_words(*seen.batch));
   if (seen.kernels) parts.push_back(fmt::format("{} -> {} kernels", seen.kernels->below, seen.kernels->own));
   if (seen.compile_s) parts.push_back(fmt::format("compiled in {} s at most", digits3(*seen.compile_s)));
-  return fmt::format("- {} ({}), {}: {}\n", markdown(seen.device), name_of_kind(seen.kind), markdown(seen.shape),
-                     fmt::join(parts, "; "));
+  const std::string device = markdown(seen.device);
+  return fmt::format("- {} ({}), {}: {}\n", seen.report.empty() ? device : fmt::format("[{}]({})", device, seen.report),
+                     name_of_kind(seen.kind), markdown(seen.shape), fmt::join(parts, "; "));
 }
 
 std::string section(const std::string& head, const std::vector<Claim>& claims, const std::string& optimization,
@@ -143,8 +143,8 @@ std::string kernels_line(const std::vector<TraceDocument>& traces) {
   for (const TraceDocument& trace : traces) {
     std::string title = files::printable(trace.title);
     if (title.starts_with("+ ")) title = title.substr(2);
-    by_device[fmt::format("{} (GPU), B={} T={}", files::printable(trace.device.name), trace.workload.B,
-                          trace.workload.T)]
+    by_device[fmt::format("{} (GPU), B={} T={}, on {}", files::printable(trace.device.name), trace.workload.B,
+                          trace.workload.T, files::printable(trace.created.substr(0, 10)))]
         .emplace_back(trace.summary.kernels, title);
   }
   std::string text;
@@ -186,12 +186,17 @@ std::string claims_page(const Evidence& evidence) {
   std::vector<Seen> compiled, ladders;
   for (const RecordedStudy& recorded : evidence.studies) {
     std::ranges::move(seen_compiled(recorded), std::back_inserter(compiled));
-    if (auto seen = seen_of_ladder(recorded.study)) ladders.push_back(std::move(*seen));
+    for (const Claim& claim : other_claims()) {
+      if (auto seen = seen_of_ladder(recorded.study, claim.until)) ladders.push_back(std::move(*seen));
+    }
   }
   for (const Optimization& optimization : optimizations()) {
     std::vector<Seen> seen;
     for (const RecordedStudy& recorded : evidence.studies) {
-      std::ranges::move(seen_in(recorded.study, optimization.name), std::back_inserter(seen));
+      for (Seen& one : seen_in(recorded.study, optimization.name)) {
+        one.report = "../results/evidence/" + recorded.folder.filename().string() + "/report.md";
+        seen.push_back(std::move(one));
+      }
     }
     for (const Json& micro : evidence.micro) {
       std::ranges::move(seen_alone(micro, optimization), std::back_inserter(seen));
@@ -223,9 +228,10 @@ measured yet. Sources without a link are authors' notes, which are not public.
 - **not measured**: no record here tells. A CPU's figures stand above the table, and say nothing of a GPU.
 - **contradicted**: it cannot be so, whatever is measured.
 
-A line has a step on the rung below and with the technique on, and their ratio, in brackets its 95 % interval. "By itself"
-are micro benchmarks. Activations: what the forward pass leaves for the backward pass, with autocast's copies of the
-weights. Peak: the most memory that a run had.
+Each line: the time of a step without it and with it, and the ratio [95 % interval]. The model is GPT-2 124M, but for
+`tiny`, which has two layers. "An older program": the technique's GPU code has been rewritten since. "By itself" are micro
+benchmarks. Activations: what the forward pass leaves for the backward pass, with autocast's copies of the weights. Peak:
+the most memory that a run had.
 )",
                      counts[Standing::measured], counts[Standing::contradicted], counts[Standing::not_measured]) +
          sections;

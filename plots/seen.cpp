@@ -48,7 +48,8 @@ std::string shape_of(const Study& study, const StudyRung& rung) {
                                                  : "float32 by oneDNN";
   const Workload& all = study.workload;
   const auto [B, T] = rung.workload ? std::pair(rung.workload->B, rung.workload->T) : std::pair(all.B, all.T);
-  return fmt::format("{}, B={} T={}", files::printable(type), B, T);
+  const std::string model = all.model == "gpt2-124m" ? "" : files::printable(all.model) + ", ";
+  return fmt::format("{}{}, B={} T={}", model, files::printable(type), B, T);
 }
 
 std::optional<Bytes> pair_of(std::optional<double> below, std::optional<double> own) {
@@ -77,6 +78,9 @@ void set_ratio(const Ratio& ratio, Seen& seen) {
 
 Seen seen_between(const Study& study, const StudyRung& below, const StudyRung& rung) {
   Seen seen = seen_of(study, rung);
+  const Optimization* const own = find_optimization(rung.optimization.value_or(""));
+  if (own != nullptr && study.device.kind == Device::cuda && study.created < own->rewritten)
+    seen.shape += ", an older program";
   set_ratio(*rung.speedup_against, seen);
   seen.below_ms = median_ms(below);
   seen.activations = pair_of(activations_of(below), activations_of(rung));
@@ -245,13 +249,16 @@ std::vector<Seen> seen_compiled(const RecordedStudy& recorded) {
   return found;
 }
 
-std::optional<Seen> seen_of_ladder(const Study& study) {
+std::optional<Seen> seen_of_ladder(const Study& study, const std::string& until) {
   if (study.mode != Mode::cumulative || !study.headline) return std::nullopt;
-  const Headline& headline = *study.headline;
-  const StudyRung& first = study.rungs.at(headline.first);
-  const StudyRung& last = study.rungs.at(headline.fastest.value_or(headline.last));
+  const StudyRung& first = study.rungs.at(study.headline->first);
+  const auto found = std::ranges::find_if(study.rungs, [&](const StudyRung& rung) {
+    return !rung.peer && rung.optimization == until && rung.is_measured() && rung.speedup_first;
+  });
+  if (found == study.rungs.end()) return std::nullopt;
+  const StudyRung& last = *found;
   Seen seen = seen_of(study, last);
-  set_ratio(last.speedup_first.value_or(headline.speedup), seen);
+  set_ratio(*last.speedup_first, seen);
   seen.below_ms = median_ms(first);
   seen.peak = pair_of(first.peak_memory_bytes, last.peak_memory_bytes);
   return seen;

@@ -21,6 +21,7 @@ struct Seen {
   };
   std::string device, shape;  // printable: "AMD EPYC, 2 threads, AVX2", "bf16, B=1 T=128"
   model::Device kind = model::Device::cpu;
+  std::string report = {};                        // where it can be read, relative to docs/
   std::optional<double> ratio, lo, hi;            // the time of the rung below over its own, and the interval
   std::optional<double> below_ms, ms;             // of a step
   std::optional<Pair<double>> activations, peak;  // bytes; the first with autocast's copies of the weights
@@ -48,8 +49,8 @@ struct Evidence {
 // The optimization's micro benchmark against the one of what it replaces: an operation or a batch.
 std::vector<Seen> seen_alone(const files::Json& micro, const Optimization& optimization);
 
-// A ladder's last rung against its first; the fastest in the last one's place, where the study leads with it.
-std::optional<Seen> seen_of_ladder(const Study& study);
+// A ladder's rung with this optimization against its first.
+std::optional<Seen> seen_of_ladder(const Study& study, const std::string& until);
 
 // PyTorch compiled against PyTorch eager, where both ran beside the same rung.
 std::vector<Seen> seen_compiled(const RecordedStudy& recorded);

@@ -149,8 +149,9 @@ std::string commands_alone(const Optimization& optimization) {
 std::string techniques_page() {
   std::string text = R"(# The techniques
 
-Each of these changes how a step of training is executed, and nothing of what it computes but rounding. A ladder puts
-them on one after another by their names. What others claim of them, and what is measured here: [claims](claims.md).
+Each of these changes how a step of training is executed, and nothing of what it computes but rounding: sums are added in
+another order, so losses differ in their last digits. A ladder puts them on one after another by their names. What others
+claim of them, and what is measured here: [claims](claims.md).
 What every training has, whatever is switched on, and the words that are used below: [basics](basics.md).
 )";
   text += overview() + recipe_fields() + number_types();

@@ -48,8 +48,8 @@ const std::vector<NumberFormat>& number_formats() {
        .mantissa_bits = 3,
        .bytes = 1,
        .has_infinity = false,
-       .where = "not used yet"},
-      {.name = "fp8 e5m2", .exponent_bits = 5, .mantissa_bits = 2, .bytes = 1, .where = "not used yet"}};
+       .where = "`fp8_head`, `fp8`"},
+      {.name = "fp8 e5m2", .exponent_bits = 5, .mantissa_bits = 2, .bytes = 1, .where = "`fp8_head`, `fp8`"}};
   return formats;
 }
 

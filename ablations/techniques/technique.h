@@ -34,6 +34,8 @@ struct Optimization {
   std::function<std::string(const Observations&)> title_seen = nullptr;
   Text text = {};
   std::vector<Claim> claims = {};
+  // The day since which its code on a GPU is another; records before it are an older program's.
+  std::string rewritten = {};
   // The operations that it replaces (step_calls.h), and what its own are called. "mlp" and "fused" make mlp_fused among
   // the micro benchmarks.
   std::vector<std::string> replaces = {};

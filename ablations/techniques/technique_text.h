@@ -28,19 +28,20 @@ struct ClaimSource {
 
 // A figure that somebody has published. plots/claims.h compares it with the records.
 struct Claim {
-  // Times: of a rung's step against the rung below's, of a step, of its batch, of the last rung's step against the
-  // first's, of compiling. Two sorts of memory. Kernels that a step launches.
-  enum class About { step, milliseconds, batch, ladder, compile_s, activations, peak, kernels, other };
+  // Times: of a rung's step against the rung below's, of a step, of its batch, of a rung's step against the first's.
+  // Two sorts of memory. Kernels that a step launches.
+  enum class About { step, milliseconds, batch, ladder, activations, peak, kernels, other };
 
   std::string claim;  // "333 -> 300 ms per step"
   ClaimSource source;
   About about = About::other;  // which figure of a rung it is about
-  double least = 0, most = 0;  // how many times smaller it is claimed to become, or seconds of compile_s
+  double least = 0, most = 0;  // how many times smaller it is claimed to become; 0: no one figure can be compared
   model::Device device = model::Device::cuda;  // of the source
   std::string note = {};                       // what to know before comparing it
   std::string wrong = {};                      // why it cannot be true; empty: it can
   std::optional<std::string> command = {};     // measures it; empty: nothing here does; none: the ladder with the rung
-  std::string shown = {};                      // for `other`: what a record shows of it, with a link
+  std::string shown = {};                      // for `other`: what a record shows of it, and which
+  std::string until = {};                      // for `ladder`: the optimization at which the claim's ladder ends
 };
 
 namespace sources {

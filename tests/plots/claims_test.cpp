@@ -1,10 +1,14 @@
 // What is said of a claim, with no study, with one of another device, and with one that agrees or does not.
 #include "plots/claims.h"
 
+#include "ablations/plan/ladder_file.h"
 #include "ablations/techniques/techniques.h"
 #include "tests/study/planted_study.h"
 
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <iterator>
 
 namespace claims_test {
 
@@ -76,16 +80,13 @@ TEST(Claims, ThatCannotBeSoAreContradictedWhateverIsMeasured) {
   EXPECT_EQ(words(claim, {}), "Because.");
 }
 
-TEST(Claims, OfTimesKernelsAndCompilingStandBesideTheirFigures) {
+TEST(Claims, OfTimesAndKernelsStandBesideTheirFigures) {
   Seen one = seen(1, 1, 1);
   EXPECT_EQ(words(of(Claim::About::milliseconds, 0, 0), {one}), on_device + "100 ms per step.");
-  const Claim kernels = of(Claim::About::kernels, 4, 4), compiling = of(Claim::About::compile_s, 30, 60);
+  const Claim kernels = of(Claim::About::kernels, 4, 4);
   EXPECT_EQ(checked(kernels, "bf16", {one}).standing, Standing::not_measured);
-  EXPECT_EQ(checked(compiling, "bf16", {one}).standing, Standing::not_measured);
   one.kernels = Seen::Pair<int64_t>{.below = 400, .own = 200};
-  one.compile_s = 31.5;
   EXPECT_EQ(words(kernels, {one}), on_device + "400 -> 200, less than claimed.");
-  EXPECT_EQ(words(compiling, {one}), on_device + "31.5 s, as claimed.");
 }
 
 TEST(Claims, ThatNoCommandMeasuresNameNone) {
@@ -106,7 +107,7 @@ TEST_F(ClaimsOfAStudy, AreLookedUpByTheOptimizationsName) {
   ASSERT_EQ(bf16.size(), 1U);
   EXPECT_NEAR(bf16[0].ratio.value_or(0), 2, 1e-9);
   EXPECT_NEAR(bf16[0].below_ms.value_or(0) / bf16[0].ms.value_or(1), 2, 0.1);
-  EXPECT_TRUE(bf16[0].shape.starts_with("bf16, B=1")) << bf16[0].shape;
+  EXPECT_TRUE(bf16[0].shape.starts_with("tiny, bf16, B=1")) << bf16[0].shape;
   EXPECT_TRUE(seen_in(made, "flash").empty());
   Study other = made;
   for (StudyRung& rung : other.rungs) {
@@ -121,6 +122,34 @@ TEST_F(ClaimsOfAStudy, TheFirstMeasuredRungHasATimeAndNoRatio) {
   const std::vector<Seen> bf16 = seen_of_bf16(study);
   ASSERT_EQ(bf16.size(), 1U);
   EXPECT_TRUE(bf16[0].ms && !bf16[0].ratio);
+}
+
+TEST_F(ClaimsOfAStudy, ALadderCountsUpToTheClaimsLastRung) {
+  Study study = analyse(plan_, folder_);
+  const auto seen = seen_of_ladder(study, "bf16");
+  ASSERT_TRUE(seen);
+  EXPECT_NEAR(seen->ratio.value_or(0), 2, 1e-9) << "and not the last rung's";
+  EXPECT_FALSE(seen_of_ladder(study, "flash"));
+  study.rungs.back().optimization = "bf16";
+  study.rungs.at(1).status = RungStatus::unproven;
+  study.rungs.back().status = RungStatus::not_measured;
+  EXPECT_FALSE(seen_of_ladder(study, "bf16"));
+}
+
+TEST_F(ClaimsOfAStudy, OtherModelsAndOlderProgramsAreSaid) {
+  Study study = analyse(plan_, folder_);
+  EXPECT_TRUE(seen_of_bf16(study).front().shape.starts_with("tiny, "));
+  study.workload.model = "gpt2-124m";
+  EXPECT_TRUE(seen_of_bf16(study).front().shape.starts_with("bf16, "));
+  study.device.kind = Device::cuda;
+  study.created = "2026-11-26T10:00:00Z";
+  study.rungs.at(1).optimization = "fused_norm";
+  EXPECT_TRUE(seen_in(study, "fused_norm").front().shape.ends_with(", an older program"));
+  study.created = "2099-01-01T00:00:00Z";
+  EXPECT_FALSE(seen_in(study, "fused_norm").front().shape.ends_with(", an older program"));
+  study.created = "2026-11-26T10:00:00Z";
+  study.device.kind = Device::cpu;
+  EXPECT_FALSE(seen_in(study, "fused_norm").front().shape.ends_with(", an older program")) << "its code is the same";
 }
 
 // A sweep compares at each size.
@@ -209,12 +238,39 @@ TEST(Claims, MicroBenchmarksCountWhatTheProcessorHas) {
   EXPECT_EQ(checked(find_optimization("gather")->claims.front(), "gather", batch).standing, Standing::measured);
 }
 
+// The word after `flag` in a command; empty: it has none.
+std::string word_after(const std::string& command, const std::string& flag) {
+  const size_t at = command.find(flag + " ");
+  if (at == std::string::npos) return "";
+  const size_t begin = at + flag.size() + 1;
+  return command.substr(begin, command.find(' ', begin) - begin);
+}
+
+TEST(Claims, NameRungsThatTheLadderOfTheirCommandHas) {
+  std::vector<Claim> all = other_claims();
+  std::ranges::copy(compile_claims(), std::back_inserter(all));
+  for (const Optimization& optimization : optimizations())
+    std::ranges::copy(optimization.claims, std::back_inserter(all));
+  int found = 0;
+  for (const Claim& claim : all) {
+    const std::string command = claim.command.value_or(""), ladder = word_after(command, "--ladder");
+    for (const char* flag : {"--rung", "--diff", "--peer-rung", "--plan"}) {
+      const std::string rung = word_after(command, flag);
+      if (ladder.empty() || rung.empty()) continue;
+      ++found;
+      EXPECT_TRUE(std::ranges::count(load_ladder(ladder).rungs, rung) == 1) << command;
+    }
+  }
+  EXPECT_GE(found, 6);
+}
+
 TEST(Claims, SayWhoAndWhatAndHowToMeasureIt) {
   for (const Optimization& optimization : optimizations()) {
     for (const Claim& claim : optimization.claims) {
       EXPECT_FALSE(claim.claim.empty() || claim.source.name.empty()) << optimization.name;
       const bool has_size = claim.about != Claim::About::other && claim.about != Claim::About::milliseconds;
-      EXPECT_EQ(has_size, claim.least > 0) << optimization.name << ": " << claim.claim;
+      const bool has_note_instead = claim.about == Claim::About::activations && !claim.note.empty();
+      EXPECT_TRUE(has_size == (claim.least > 0) || has_note_instead) << optimization.name << ": " << claim.claim;
       EXPECT_LE(claim.least, claim.most) << optimization.name << ": " << claim.claim;
       EXPECT_FALSE(checked(claim, optimization.name, {}).words.empty()) << optimization.name << ": " << claim.claim;
     }

@@ -143,73 +143,68 @@ namespace {
 Text text_of_token_file() {
   return {
       .mechanism = R"(A tokenizer cuts the text into words, and merges each word's bytes into tokens, pair by pair. The
-result never changes, so it can be kept: each token is one of 50,257, which fits into 2 bytes. A batch of 64 x 512 tokens
-is about 106 KB of English text, or 66 KB of token numbers. A step asks the kernel for the T + 1 numbers of each
+result never changes, so it can be kept: each token is one of 50,257, which fits into 2 bytes. A batch of 64 x 512
+tokens is about 106 KB of English text, or 66 KB of token numbers. A step asks the kernel for the T + 1 numbers of each
 sequence: it goes to their place in the file, and reads them.
 
 The batches are the same ones, to the bit. All six ways walk through the text in the same order.)",
       .faster = R"(A step copies 2 bytes for each token, where before it had to look at every character of the text, and
 look up each word.)",
       .costs =
-          R"(A second file, of 0.62 of the size of Shakespeare's text (`ladder tokenize` prints both sizes). It belongs to one vocabulary: with another one it has to be made again.)",
+          R"(A second file, of 0.62 of the size of Shakespeare's text (`ladder tokenize` prints both sizes). It belongs
+to one vocabulary: another one needs another file.)",
       .no_help =
-          R"(Where the step takes much longer than tokenizing its text. This program's tokenizer is compiled, and takes
-a small part of a step on two cores; one in plain Python takes many times as long. On a GPU the text is
-tokenized while the device still computes, and costs nothing until it takes longer than that.)",
+          R"(It gains little where a step takes much longer than tokenizing its text. This program's tokenizer is
+compiled; one in plain Python takes many times as long. On a GPU the text is tokenized while the device still computes.)",
       .pytorch = R"(ids = np.array(tokenizer.encode(text), dtype=np.uint16); ids.tofile("train.bin")    # once
 file.seek(2 * i); x = np.frombuffer(file.read(2 * (T + 1)), dtype=np.uint16)    # in the step)",
-      .proven = R"(Counted while a step has its batch made: the tokenizer makes no token, the loader makes one read for
-each sequence, of the bytes that it has, and the kernel counts as many for the process (`/proc/self/io`). Where the step
-tokenizes, the tokenizer must have made tokens, of text that the kernel saw being read.)",
+      .proven = R"(The tokenizer yields no token while a step gets its batch, and the kernel counts the bytes read
+(`/proc/self/io`).)",
       .alone = R"(ladder ablate --ladder data-pipeline-cpu --mode factorial --factors token_file)"};
 }
 
 Text text_of_mapped_file() {
   return {
       .mechanism = R"(`mmap` gives the file a place among the process's addresses. Nothing is read at that moment. When
-the program touches a page of 4 KiB for the first time, the processor faults, and the kernel puts the page there: from its
-page cache, or from the disk if it is not cached. After that the page is memory like any other, shared by all processes
-that map the file.
-
-    seek + read    the kernel copies each sequence into the program's buffer
-    mapped         the program reads the page cache itself)",
+the program touches a page of 4 KiB for the first time, the processor faults, and the kernel puts the page there: from
+its page cache, or from the disk if it is not cached. After that the page is memory like any other, shared by all
+processes that map the file.)",
       .faster = R"(No call for each sequence, and one copy less. A fault costs about as much as a call, but brings up to
 16 pages of the page cache at once, which is 32,768 tokens.)",
-      .costs = R"(Pages that were touched count as the process's memory, although the kernel may take them back. If
-somebody makes the file shorter meanwhile, the process is killed. On a disk in the network a fault can take as long as the
-network does.)",
-      .no_help = R"(Where each page is touched once, as in a walk through the text from start to end, there is one fault
-for every few sequences. Then it saves little. Neither way helps where the file is not in the page cache: both wait for
-the disk. `--cold-cache` shows that.)",
+      .costs = R"(Pages that were touched count as the process's memory. If somebody makes the file shorter meanwhile,
+the process is killed.)",
+      .no_help =
+          R"(A walk through the text from start to end touches each page once: there is one fault for every few
+sequences, and little is saved. Where the file is not in the page cache, both ways wait for the disk (`--cold-cache`
+shows that).)",
       .pytorch = R"(data = np.memmap("train.bin", dtype=np.uint16, mode="r")
 x = torch.stack([torch.from_numpy(data[i:i+T].astype(np.int64)) for i in places]))",
-      .proven = R"(The token file stands among the process's mappings (`/proc/self/smaps`), and the kernel counts no
-bytes read by calls while a step has its batch made. With every other way the file must not be mapped.)",
+      .proven =
+          R"(The token file is among the process's mappings (`/proc/self/smaps`), and no bytes are read by calls.)",
       .alone = R"(ladder ablate --ladder data-pipeline-cpu --mode factorial --factors mapped_file)"};
 }
 
 Text text_of_preloaded() {
   return {
-      .mechanism = R"(Before the first step all token numbers are read into one array. A sequence is then a part of that
-array: its address and T + 1. Everything else stays: for each sequence a tensor is made, its 2-byte numbers become 8-byte
-ones, and the 64 tensors are stacked into one.)",
-      .faster = R"(Neither calls nor faults are left in a step, and never a disk. The time of a batch no longer depends
-on what the page cache holds, or on what other programs do to it.)",
+      .mechanism =
+          R"(Before the first step all token numbers are read into one array. Everything else stays: each sequence becomes
+a tensor, its 2-byte numbers become 8-byte ones, and the 64 tensors are stacked into one.)",
+      .faster = R"(Neither calls nor faults are left in a step, and never a disk.)",
       .costs = R"(Memory: 2 bytes for each token, in every process. Starting takes longer, since all of the file is read
 first.)",
-      .no_help = R"(Where the file is in the page cache anyway: then a mapped file is memory, too, and only its faults
-are saved. Where the text is larger than the memory it cannot be done.)",
+      .no_help =
+          R"(It gains little where the file is in the page cache: then a mapped file is memory, too, and only its
+faults are saved. It is impossible where the text is larger than the memory.)",
       .pytorch = R"(data = torch.from_numpy(np.fromfile("train.bin", dtype=np.uint16).astype(np.int64))
 x = torch.stack([data[i:i+T] for i in places]))",
-      .proven = R"(While a step has its batch made, the kernel counts no bytes read by calls, the token file is not
-mapped, and the tokenizer makes nothing. The loader copies each sequence by itself, and ATen stacks them, twice in each
-micro-step.)",
+      .proven =
+          R"(No bytes are read by calls, no file is mapped, and ATen stacks the sequences twice in each micro-step.)",
       .alone = R"(ladder ablate --ladder data-pipeline-cpu --mode factorial --factors preloaded)"};
 }
 
 Text text_of_gather() {
   return {
-      .mechanism = R"(A loop over the sequences makes 64 tensors, converts each, takes two parts of it, and stacks the
+      .mechanism = R"(A loop over the sequences creates 64 tensors, converts each, takes two parts of it, and stacks the
 parts: hundreds of operations for 66 KB. Here the sequences of a batch follow one another in the text. So its inputs are
 one run of B x T numbers, and its targets the run one number further on:
 
@@ -219,23 +214,18 @@ one run of B x T numbers, and its targets the run one number further on:
     targets     4  9 22
                 8  3 11
 
-Two loops copy them into the batch and make 8 bytes of 2, many numbers in one instruction. Sequences from random places
-would need a gather with a table of places, which this loader does not have.
-
-On a GPU the batch is written into pinned memory. The GPU fetches it from there by itself, while the host goes on.
-From other memory the driver first copies it into pinned memory of its own.)",
-      .faster = R"(An operation of PyTorch's takes time however few numbers it works on: it is looked up, its types are
-checked, and memory is allocated for its result. A loop over the sequences pays that several times for
-each. Two loops over numbers pay nothing of it.)",
+Two loops copy them into the batch and widen 2 bytes to 8. Sequences from random places would need a table of places,
+which this loader does not have. On a GPU the batch is written into pinned memory, from which the GPU fetches it.)",
+      .faster = R"(An operation of PyTorch's costs a look-up, checks and an allocation, however few numbers it works
+on. A loop over the sequences pays that several times for each.)",
       .costs = R"(Nothing in memory. On a GPU pinned memory cannot be given to other programs, so only some buffers are
 made.)",
       .no_help =
-          R"(Where the step is much longer than the loop over its sequences. In Python an operation
+          R"(It gains little where the step is much longer than the loop over its sequences. In Python an operation
 costs more than in compiled code, so there the loop weighs more than here.)",
       .pytorch = R"(at = places[:, None] + torch.arange(T + 1)    # (B, T + 1)
 batch = data[at].pin_memory(); x, y = batch[:, :-1], batch[:, 1:])",
-      .proven = R"(While a step has its batch made, the loader makes two copies in each micro-step, whatever B is, and
-ATen stacks nothing. No bytes are read by calls, and no file is mapped.)",
+      .proven = R"(The loader copies twice in each micro-step, whatever B is. ATen stacks nothing.)",
       .alone = R"(ladder ablate --ladder data-pipeline-cpu --mode factorial --factors gather)"};
 }
 
@@ -245,18 +235,17 @@ Text text_of_prefetch() {
 batch. When the next step asks, the thread hands its buffer over, and begins with the one that has become free.
 
     step       | batch 1    | batch 2    | batch 3
-    thread     | makes 2    | makes 3    | makes 4)",
+    thread     | fills 2    | fills 3    | fills 4)",
       .faster =
           R"(The time of a batch and that of a step no longer add up: the longer of the two counts. What is left of
 the batch in a step is a lock and a pointer.)",
-      .costs = R"(A second buffer, and a thread, which takes a core from the step for as long as it works. Where a step
-uses all cores, as on a CPU, it is not free. An error of the thread is told when its batch is asked for.)",
+      .costs = R"(A second buffer, and a thread, which takes a core from the step for as long as it works.)",
       .no_help =
-          R"(Where batches are made in microseconds, as by one gather: there is nothing to hide. On a GPU the host
-does not wait for the device in any case, so batches are already made while it computes.)",
+          R"(It has nothing to hide where a batch takes microseconds, as one gather does. On a GPU the host does not
+wait for the device in any case, so batches are ready before it needs them.)",
       .pytorch = R"(loader = DataLoader(dataset, batch_size=64, num_workers=1, prefetch_factor=2, pin_memory=True))",
-      .proven = R"(Each batch carries the number of the thread that made it, which must not be the step's. It must
-have begun each of them before the step asked for it.)",
+      .proven =
+          R"(Each batch carries the number of the thread that filled it, and when it began: before the step asked.)",
       .alone = R"(ladder ablate --ladder data-pipeline-cpu --mode factorial --factors prefetch)"};
 }
 
@@ -316,11 +305,12 @@ std::vector<Claim> claims_of_gather() {
            .about = Claim::About::step,
            .least = 1.2,
            .most = 1.2,
-           .note = note}};
+           .note = "No command here measures it: there is no loop in Python, and no window at a random place.",
+           .command = ""}};
 }
 
 std::vector<Claim> claims_of_prefetch() {
-  return {{.claim = "1137 -> 1191 steps in 600 s, by a thread that makes the next pinned batch",
+  return {{.claim = "1137 -> 1191 steps in 600 s, by a thread that prepares the next pinned batch",
            .source = {"openai/parameter-golf, pull request 591; a small GPT, one GPU",
                       "https://github.com/openai/parameter-golf/pull/591"},
            .about = Claim::About::step,

@@ -90,6 +90,7 @@ Technique cross_entropy() {
             .edit = [](Recipe& r, const harness::Machine&) { r.cross_entropy = CrossEntropy::fused; },
             .text = fused_text(),
             .claims = fused_claims(),
+            .rewritten = "2026-11-27",
             .replaces = {"head_loss"},
             .by = "fused"}},
       .obstacle = [](const Recipe& recipe, const harness::Machine& machine) -> std::string {
@@ -114,27 +115,24 @@ log-probability in the same place, and can be written over it. With N = 1, three
     log p         -0.408   -1.408   -2.408    what the forward pass keeps
     gradient      -0.335    0.245    0.090    exp of that, minus 1 at the target
 
-PyTorch's own steps get there by more matrices of B x T x V numbers. Under autocast on a GPU they convert the
-log-probabilities to float32, write a float32 matrix of zeros with one entry in each row, convert that to 16 bits, and
-make the gradient from it. At B=16, T=1024 and V=50,304 such a matrix has 824 million numbers: 1.6 GB in 16 bits, 3.3 GB
-in float32.)",
+PyTorch's own steps materialize more matrices of B x T x V numbers, under autocast on a GPU also in float32. At B=16,
+T=1024 and V=50,304 each has 824 million numbers: 1.6 GB in 16 bits, 3.3 GB in float32.)",
       .faster = R"(The loss does little arithmetic, so its time is the traffic of these matrices. Fewer of them are
 written and read.)",
-      .costs = R"(Memory falls by the matrices that are not made. The gradient takes the place of what the backward pass
-needs, so that the backward pass can be made only once. The entries of the targets are computed from float32 copies of
-their log-probabilities, and may be rounded differently.)",
-      .no_help = R"(Where B x T x V is small beside the model: a small vocabulary, or few tokens in a step. It makes no
-difference to the matrix product before it.)",
-      .pytorch = R"(loss = F.cross_entropy(logits.view(-1, V), targets.view(-1))    # what it takes the place of
-# PyTorch has no switch for it; libraries of fused losses, such as Liger Kernel, do the same)",
-      .proven = R"(Autograd's graph of a step has nodes of this loss, and none of PyTorch's `nll_loss`.)"};
+      .costs = R"(The gradient overwrites what the backward pass needs, so that the backward pass can run only once.
+Memory falls by the matrices that are not materialized.)",
+      .no_help =
+          R"(It gains little where B x T x V is small beside the model: with a small vocabulary, or few tokens in a
+step. The matmul before it stays as it is.)",
+      .pytorch = R"(loss = F.cross_entropy(logits.view(-1, V), targets.view(-1))    # what it takes the place of)",
+      .proven = R"(Autograd's graph has nodes of this loss, and none of PyTorch's `nll_loss`.)"};
 }
 
 Text fused_text() {
   return {
       .mechanism = R"(The loss of a token needs its 50,257 logits, and so does their gradient, but no other token's. So
-the last product is made for some rows only, the loss is taken of them, each logit gives way to its gradient, and the two
-products that need it are made before the next rows:
+the last matmul runs for some rows only, then their loss, then each logit is overwritten by its gradient, and the two
+matmuls that need it run before the next rows:
 
     logits = x wte^T                             some rows
     loss   = log(sum(exp(logits))) - logits[target]
@@ -142,18 +140,18 @@ products that need it are made before the next rows:
     dx = logits wte,  dwte += logits^T x
 
 Padding columns of the embedding are left out of the sum and get the gradient 0.)",
-      .faster = R"(PyTorch reads and writes the matrix of logits several times, under autocast on a CPU in float32. Here
-each row is read two or three times while it is in the cache, for its maximum, its sum and its gradient, and written
-once. On a GPU a row of 16-bit logits is read once: it stays in shared memory until its gradient is made.)",
-      .costs = R"(The backward pass is made in the forward pass, which therefore cannot be had alone for less. It can be
-made only once. Memory falls: at B=4, T=256 and V=50,304 the float32 logits and their gradient are 412 MB, and a chunk of
-them in bfloat16 is 103 MB. A chunk has 128 MiB at most, on a GPU 1 GiB.)",
-      .no_help = R"(Where B x T x V is small beside the model. Where the logits are wanted: to sample, or to look at
-them.)",
+      .faster = R"(PyTorch reads and writes the matrix of logits several times. Here a CPU reads each row two or three
+times while it is in the cache, and a GPU once: it stays in shared memory until its gradient is computed.)",
+      .costs = R"(The backward pass runs within the forward pass, and only once. Memory falls: at B=4, T=256 and
+V=50,304 the float32 logits and their gradient are 412 MB, and a chunk of them in bfloat16 is 103 MB. A chunk has 128
+MiB at most, on a GPU 1 GiB.)",
+      .no_help =
+          R"(It gains little where B x T x V is small beside the model. It does not serve where the logits are wanted,
+to sample or to look at them.)",
       .pytorch =
           R"(loss = F.cross_entropy(F.linear(x, wte).flatten(0, 1), targets.flatten())    # what it takes the place of
 # PyTorch has no switch for it; Liger Kernel's LigerFusedLinearCrossEntropyLoss does the same)",
-      .proven = R"(Autograd's graph of a step has one node of this operation for each micro-step, and none of PyTorch's
+      .proven = R"(Autograd's graph has one node of this operation for each micro-step, and none of PyTorch's
 `nll_loss`.)"};
 }
 
@@ -161,7 +159,7 @@ std::vector<Claim> cross_entropy_claims() {
   return {{.claim = "loss and gradient in one kernel, in place over the logits: 6 -> 3.7 ms",
            .source = sources::llm_c,
            .note = "One kernel there, several operations of ATen here.",
-           .command = "ladder profile --diff in_place_loss --ladder gpt2"}};
+           .command = "ladder profile --diff in_place_loss --ladder gpt2-fp16"}};
 }
 
 std::vector<Claim> fused_claims() {

@@ -42,20 +42,20 @@ namespace {
 
 Text determinism_text() {
   return {
-      .mechanism = R"(A sum of rounded numbers depends on its order: 0.1 + 0.2 + 0.3 is 0.6000000000000001 from the left
-and 0.6 from the right. A GPU adds up in the order in which its threads arrive, if a kernel lets it, and cuBLAS and
-cuDNN may choose another kernel the next time. With `--deterministic` ATen takes an operation whose order is fixed, or refuses
-what it has none for; cuDNN tries nothing out; cuBLAS gets a workspace of fixed size.)",
+      .mechanism = R"(A sum of rounded numbers depends on its order: 0.1 + 0.2 + 0.3 is 0.6000000000000001 from the
+left and 0.6 from the right. A GPU adds up in the order in which its threads arrive, and cuBLAS and cuDNN may choose
+another kernel the next time. With `--deterministic` ATen takes an operation whose order is fixed, or refuses what it
+has none for; cuDNN tries nothing out; cuBLAS gets a workspace of fixed size.)",
       .faster = "",
       .costs =
           R"(Time, where the fixed order is a slower kernel. cuDNN's attention has no deterministic backward pass, so
 `flash` takes FlashAttention.)",
       .no_help =
-          R"(Across devices, numbers of threads or versions of PyTorch: losses are the same to the bit on the same
-machine with the same program only. On a CPU with several threads: libraries may add in the order in which these are
-done, so that losses can differ in the last digit. With `--threads 1` they never do.)",
+          R"(Losses are the same to the bit on the same machine with the same program only: not across devices, numbers
+of threads or versions of PyTorch. With several threads on a CPU, libraries may add in the order in which these finish,
+so losses can differ in the last digit. With `--threads 1` they never do.)",
       .pytorch = R"(torch.use_deterministic_algorithms(True)
-os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"    # before the first matrix product)",
+os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"    # before the first matmul)",
       .proven = R"(The switches are read back, and an operation that has no deterministic way must be refused (`put_`
 with the same place twice).)",
       .alone = R"(ladder run --rung start --deterministic --threads 1 --out first.json

@@ -78,17 +78,16 @@ order. The first three steps run as usual, the fourth is recorded, and from then
 graph.
 
 A recording works on fixed addresses. So a step's tokens are copied into the same tensor each time, its learning rate is
-read from a table on the GPU, and its loss is written into a list there. The kernels stay the same ones.)",
-      .faster = R"(The processor needs some microseconds for each operation, its launch included. At a thousand
-operations that is several milliseconds, in which a small step could have been computed. One launch takes the place of
-all of them, and the GPU finds the next kernel without waiting for the processor.)",
+read from a table on the GPU, and its loss is written into a list there.)",
+      .faster = R"(A thousand launches take the processor several milliseconds, in which a small step could have been
+computed. One launch takes the place of all of them.)",
       .costs =
-          R"(Memory: the graph keeps a pool of its own, and nothing else gets what is in it. Shapes must be the same
-in every step, and the processor can neither look at a value within a step nor decide by it. The fourth step takes
-longer, since it records.)",
-      .no_help = R"(Where the GPU is busy all the time, because its kernels take longer than their launches: for GPT-2
-124M at B=16, T=1024 on an H200 it is worth 1.01x. `ladder ablate --sweep batch=1,4,16 --rung bf16 --rung graph` shows where
-it ends. It also does not fuse kernels, which is where torch.compile gains most.)",
+          R"(The graph keeps a pool of memory of its own. Shapes must be the same in every step, and the processor can
+neither look at a value within a step nor decide by it.)",
+      .no_help =
+          R"(It gains little where kernels take longer than their launches, so that the GPU is always busy: for GPT-2
+124M at B=16, T=1024 on an H200 it is worth 1.01x. `ladder ablate --sweep batch=1,4,16 --rung bf16 --rung graph` shows
+where it ends.)",
       .pytorch = R"(graph = torch.cuda.CUDAGraph()
 with torch.cuda.graph(graph): loss = step()    # after some steps on a stream of its own; then graph.replay())",
       .proven = R"(PyTorch dispatches no operation of the forward and backward pass in a step. CUPTI counts one graph

@@ -131,24 +131,24 @@ and half as many bytes are read. There are two kinds:
     e5m2       5         2        57,344        0.00006          13 %
 
 So few exponents need a scale: a matrix is divided by a number that brings its largest to the type's largest, and the
-product is multiplied by it again. Here no scale is taken from an earlier step, and none can be too small:
+result is multiplied by it again. Here no scale is taken from an earlier step, and none can be too small:
 
-    what LayerNorm makes    sqrt(C - 1) max|weight| + max|bias|: no number can be greater
+    LayerNorm's result      sqrt(C - 1) max|weight| + max|bias|: no number can be greater
     weights                 the matrix's largest number, once a step
     gradient of logits      1 / tokens: a probability less 0 or 1
 
-The gradient of the logits is mostly tiny, and is written in e5m2. The others are e4m3. A kernel that makes a matrix
+The gradient of the logits is mostly tiny, and is written in e5m2. The others are e4m3. A kernel that computes a matrix
 writes its fp8 copy beside it. On Hopper tensor cores add up only fp8 numbers that lie side by side. Forward that is so.
 For the gradient of the input, the weight's transpose is kept as a second copy.)",
-      .faster = R"(The head is a quarter of a step's products. On an H200 its forward product takes 0.58 of bf16's time,
-and its input's gradient 0.55.)",
-      .costs = R"(Each number is rounded to 3 bits of mantissa, so a product is off by 4 %, which sums of many products
-average out. The loss may end higher: a time to loss says more than tokens per second. Two bytes for each weight of the
-head, and half of a chunk of logits.)",
-      .no_help = R"(Before Ada and Hopper, which have no such tensor cores. Where the product is small.)",
+      .faster =
+          R"(The head's three matmuls are 31 % of all multiplications with weights, 30 % of the matmuls' time on an
+H200 in bf16. There its forward matmul takes 0.58 of bf16's time, and its input's gradient 0.55.)",
+      .costs = R"(Each number is rounded to 3 bits of mantissa, so a matmul is off by 4 %. The loss may end higher: a
+time to loss says more than tokens per second. Two bytes for each weight of the head, and half of a chunk of logits.)",
+      .no_help = R"(GPUs before Ada and Hopper have no such tensor cores. A small matmul gains little.)",
       .pytorch = R"(y = torch._scaled_mm(x8, w8.t(), scale_a=sx, scale_b=sw, out_dtype=torch.bfloat16)
 # torchao: convert_to_float8_training(model))",
-      .proven = R"(Each product is counted where cuBLASLt is called: the head's forward and its input's gradient in fp8,
+      .proven = R"(Each matmul is counted where cuBLASLt is called: the head's forward and its input's gradient in fp8,
 in each chunk, and none of them in bf16.)",
       .alone = R"(ladder run --ladder gpt2 --rung joined_qkv_gradient
 ladder run --ladder gpt2 --rung fp8_head)"};
@@ -156,7 +156,7 @@ ladder run --ladder gpt2 --rung fp8_head)"};
 
 Text all_text() {
   return {
-      .mechanism = R"(As fp8 head does, also in each layer: query, key and value, and both products of the MLP. Where no
+      .mechanism = R"(As fp8 head does, also in each layer: query, key and value, and both matmuls of the MLP. Where no
 bound is known, a row has a scale of its own, its largest number over 448:
 
                     forward reads              gradient of the input reads
@@ -165,19 +165,19 @@ bound is known, a row has a scale of its own, its largest number over 448:
     mlp_proj        GELU's result, by rows     the stream's gradient, by rows
     head            LayerNorm's, one scale     the logits', one scale
 
-A row's kernel holds the whole row, so its scale costs no pass. On an H200 scales by rows cost a product 18 % where 768
-numbers are added up, and nothing where 2,304 or more are. The gradients of weights stay in bf16: they would need the
-transposes of all these matrices. Attention's projection does, too: nothing writes its input in fp8 on the way.)",
-      .faster = R"(On an H200 these products take 0.54 to 0.81 of bf16's time, and fp8 about 0.55 of its energy. At the
+A row's kernel holds the whole row, so its scale costs no pass. On an H200 scales by rows cost a matmul 18 % where 768
+numbers are added up, and nothing where 2,304 or more are. Gradients of weights stay in bf16, because they would need
+transposes; so does attention's projection, whose input nothing writes in fp8.)",
+      .faster = R"(On an H200 these matmuls take 0.54 to 0.81 of bf16's time, and fp8 about 0.55 of its energy. At the
 power limit that lets the clock rise for the rest of the step.)",
       .costs = R"(Rounding, as for the head, in each layer and in the gradients. Two bytes for each weight, 0.2 GiB for
-GPT-2 124M. A kernel of its own makes GELU, which the product's epilogue makes in bf16.)",
-      .no_help = R"(For small products: PyTorch's fp8 recipes are slower than bf16 for models of this size, because
-their scales and copies take passes of their own. On a CPU fp8 is emulated, to ask what it does to the loss; that is
-slower.)",
+GPT-2 124M. GELU takes a kernel of its own; in bf16 it can be the matmul's epilogue.)",
+      .no_help =
+          R"(Small matmuls gain little, and scales and copies in passes of their own can cost more than fp8 saves. On a
+CPU fp8 is emulated, to ask what it does to the loss; that is slower.)",
       .pytorch = R"(from torchao.float8 import convert_to_float8_training
 convert_to_float8_training(model)    # and torch.compile)",
-      .proven = R"(Each product is counted where cuBLASLt is called: forward and gradient of the input of three products
+      .proven = R"(Each matmul is counted where cuBLASLt is called: forward and gradient of the input of three matmuls
 in each layer, and the head's, and none of them in bf16.)",
       .alone = R"(ladder run --ladder gpt2 --rung fp8_head
 ladder run --ladder gpt2 --rung fp8)"};
@@ -187,25 +187,29 @@ const ClaimSource modded{"modded-nanogpt's records, a variant of GPT-2 124M on H
                          "https://github.com/KellerJordan/modded-nanogpt"};
 
 std::vector<Claim> head_claims() {
-  return {{.claim = "the head's products with static scales: 16.95 -> 10.31 ms",
+  return {{.claim = "the head's matmuls with static scales: 16.95 -> 10.31 ms",
            .source = {"nanochat's log, depth 12, H100", "https://github.com/karpathy/nanochat"},
-           .note = "1.64x, of all three products; with scales that are measured in each step 1.38x. End to end 1 %."}};
+           .shown =
+               "NVIDIA H200, B=16 T=1024, these matmuls alone (results/evidence/nvidia-h200-products-2026-11-26): "
+               "1.85x; 1.64x is claimed, and 1.38x with scales that are measured in each step. End to end there 1 %."}};
 }
 
 std::vector<Claim> all_claims() {
-  return {{.claim = "c_fc forward in fp8: 57.18 -> 56.47 ms per step",
-           .source = modded,
-           .note = "The loss is 0.0008 higher after as many steps. The head was in fp8 before."},
-          {.claim = "25 % more tokens per second with one scale for a matrix, 10 % with scales by rows",
-           .source = {"torchao's documentation, Llama 3 8B on 8 H100s", "https://github.com/pytorch/ao"},
-           .about = Claim::About::step,
-           .least = 1.1,
-           .most = 1.25,
-           .note = "Products there add up 4,096 numbers and more."},
-          {.claim = "products of a layer 1.90x as fast, and 1.58x with the making of scales and copies",
-           .source = {"TransformerEngine's example, hidden size 4,096, H200 NVL",
-                      "https://github.com/NVIDIA/TransformerEngine"},
-           .note = "The products alone, not the step."}};
+  return {
+      {.claim = "c_fc forward in fp8: 57.18 -> 56.47 ms per step",
+       .source = modded,
+       .note = "The loss is 0.0008 higher after as many steps. The head was in fp8 before."},
+      {.claim = "25 % more tokens per second with one scale for a matrix, 10 % with scales by rows",
+       .source = {"torchao's documentation, Llama 3 8B on 8 H100s", "https://github.com/pytorch/ao"},
+       .about = Claim::About::step,
+       .least = 1.1,
+       .most = 1.25,
+       .note = "Matmuls there add up 4,096 numbers and more."},
+      {.claim = "matmuls of a layer 1.90x as fast, and 1.58x with scales and copies computed",
+       .source = {"TransformerEngine's example, hidden size 4,096, H200 NVL",
+                  "https://github.com/NVIDIA/TransformerEngine"},
+       .shown = "NVIDIA H200, B=16 T=1024, width 768 (results/evidence/nvidia-h200-products-2026-11-26): 1.80x, and "
+                "1.53x with scales by rows, without computing scales and copies. The matmuls alone, not the step."}};
 }
 
 }  // namespace

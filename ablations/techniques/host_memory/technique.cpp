@@ -72,16 +72,15 @@ Here the C library is told to take large blocks from its heap, too, and to give 
 first steps the same pages are used again and again.)",
       .faster = R"(Neither the faults nor the zeroing is left. The zeroes were wasted: the tensor's own first write
 replaces them.)",
-      .costs = R"(The process keeps the most memory that it ever had until it ends. A heap with gaps in it can need more
-than single blocks do. It is a setting of the whole process, made before the first tensor. Results do not change by a
-bit.)",
-      .no_help = R"(On a GPU, whose memory PyTorch's caching allocator keeps in any case. Where tensors are small: the C
-library keeps small blocks by itself. Where the machine is short of memory: then others need what this process keeps.)",
+      .costs = R"(The process keeps the most memory that it ever had until it ends. A heap with gaps in it can need
+more than single blocks do.)",
+      .no_help =
+          R"(On a GPU PyTorch's caching allocator keeps memory in any case. Small tensors gain nothing: the C library
+keeps small blocks by itself. Where the machine is short of memory, others need what this process keeps.)",
       .pytorch = R"(export MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=100000000000 THP_MEM_ALLOC_ENABLE=1
 python train.py    # PyTorch's tuning guide gives jemalloc or TCMalloc (LD_PRELOAD) for the same purpose)",
-      .proven = R"(After the timed steps a block of 1 GiB is allocated, its first 64 MiB are written, and it is
-freed, five times. The best round may make at most 8 page faults, and the median timed step at most as many as 1 % of the
-process's pages. Without the technique one of the two must be exceeded.)"};
+      .proven = R"(A block of 1 GiB that is allocated and freed makes at most 8 page faults, and the median timed step
+at most as many as 1 % of the process's pages. Without the technique one of the two is exceeded.)"};
 }
 
 }  // namespace

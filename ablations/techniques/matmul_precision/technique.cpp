@@ -118,21 +118,19 @@ namespace {
 
 Text text_of_onednn() {
   return {
-      .mechanism = R"(PyTorch brings two libraries for float32 matrix products on a CPU, MKL and oneDNN. At the matmul
-precision "highest" ATen asks MKL. At "medium" it asks oneDNN, and allows it to round the factors to bfloat16. oneDNN
-takes bfloat16 where the CPU has AMX, and stays in float32 elsewhere. The error of a product of two 512 x 512 matrices
-tells which: about 4e-7 is float32, 3e-3 is bfloat16.)",
-      .faster = R"(oneDNN chooses its kernels by what the CPU can do, whoever made it. MKL has its best kernels for
-Intel's CPUs, so there is more to gain on others.)",
+      .mechanism = R"(PyTorch brings two libraries for float32 matmuls on a CPU. At the matmul precision "highest" ATen
+asks MKL. At "medium" it asks oneDNN, and allows it to round the factors to bfloat16, which it does where the CPU has
+AMX. The error of a matmul of two 512 x 512 matrices tells which: about 4e-7 is float32, 3e-3 is bfloat16.)",
+      .faster = R"(MKL has its best kernels for Intel's CPUs, so there is more to gain on others.)",
       .costs =
           R"(Where oneDNN takes bfloat16, each factor keeps 7 of its 23 mantissa bits. So the guard allows 0.01 nats,
 as it does for bf16 autocast. No memory.)",
-      .no_help = R"(Where MKL is the faster one for a step's shapes, as on the Intel machine in results/evidence. Under
-autocast, where no large float32 product is left. ATen asks oneDNN only where the CPU has avx512f or avx_ne_convert.)",
+      .no_help =
+          R"(It is slower where MKL is faster for a step's shapes, as on the Intel machine in results/evidence. Under
+autocast no large float32 matmul is left. ATen asks oneDNN only where the CPU has avx512f or avx_ne_convert.)",
       .pytorch = R"(torch.set_float32_matmul_precision("medium"))",
-      .proven = R"(The precision is read back from ATen. A float32 product is made while MKL and oneDNN log their calls:
-the call must be oneDNN's. The product's error against float64 says in which number type it was made, and the rung's
-title says so, too.)"};
+      .proven = R"(ATen's precision is read back. A float32 matmul runs while MKL and oneDNN log their calls, and its
+error against float64 says in which number type.)"};
 }
 
 Text text_of_tf32() {
@@ -144,17 +142,17 @@ overflows that did not before.)",
       .faster =
           R"(Tensor cores have more multipliers: NVIDIA's data sheet for the A100 gives 156 TFLOP/s in TF32 and 19.5
 in float32, eight times less. A step gains less than that. Its tensors are as large as before, and LayerNorm, softmax
-and the optimizer are no matrix products.)",
+and the optimizer are no matmuls.)",
       .costs =
-          R"(Accuracy: a product of normal matrices is off by 3e-4 to 8e-4 of its size, where float32 is off by less
+          R"(Accuracy: a matmul of normal matrices is off by 3e-4 to 8e-4 of its size, where float32 is off by less
 than 1e-6. No memory. It needs compute capability 8.0.)",
       .no_help =
-          R"(Under autocast: the products are in 16 bits then, and a step has no float32 product left. Where memory
-or launches set the pace, as at small batches.)",
+          R"(Under autocast the matmuls are in 16 bits, and a step has no float32 matmul left. It gains less where
+memory or launches limit a step, as at small batches.)",
       .pytorch = R"(torch.set_float32_matmul_precision("high")
 torch.backends.cuda.matmul.allow_tf32 = True    # the older way to say the same)",
       .proven =
-          R"(The precision is read back from ATen, and what it tells cuBLAS. A float32 product of two 2,048 x 2,048
+          R"(The precision is read back from ATen, and what it tells cuBLAS. A float32 matmul of two 2,048 x 2,048
 matrices must have TF32's error, neither float32's nor bfloat16's.)"};
 }
 
@@ -168,7 +166,7 @@ std::vector<Claim> claims_of_tf32() {
            .source = {"NVIDIA's data sheet of the A100",
                       "https://www.nvidia.com/content/dam/en-zz/Solutions/Data-Center/a100/pdf/"
                       "nvidia-a100-datasheet-us-nvidia-1758950-r4-web.pdf"},
-           .note = "Of products only: in the lecture a step became 3x as fast.",
+           .note = "Of matmuls only: in the lecture a step became 3x as fast.",
            .command = "ladder doctor --peaks"},
           {.claim = "a mantissa truncated from 23 to 19 bits",
            .source = sources::lecture_notes,

@@ -79,32 +79,24 @@ namespace {
 
 Text products_text() {
   return {
-      .mechanism = R"(A matrix product reads each number of its two matrices many times. How fast that goes depends on
-where they are at that moment. Here a tile of the result, 6 x 16 numbers, stays in the processor's registers. Before
-that, both matrices are copied into panels, in the very order in which the tile reads them: 6 numbers of the one, 16 of
-the other, and so on. A panel of 768 x 16 numbers takes 48 KB, and stays in the nearest cache while all panels of the
-other matrix go by. Each step of the loop loads 16 numbers and makes 96 multiplications and additions of them.
+      .mechanism = R"(A matmul reads each number of its two matrices many times. How fast that goes depends on where
+they are at that moment. Here a tile of the result, 6 x 16 numbers, stays in the processor's registers. Before that,
+both matrices are copied into panels, in the very order in which the tile reads them: 6 numbers of the one, 16 of the
+other, and so on. A panel of 768 x 16 numbers takes 48 KB, and stays in the nearest cache while all panels of the other
+matrix go by. With AVX-512 the tile has 14 x 32 numbers.
 
-With AVX-512 the tile has 14 x 32 numbers. A transposed matrix differs only in how it is copied.
-
-Under bf16 autocast oneDNN multiplies blocks of 128 x 64 numbers (`brgemm`). It uses AMX where the processor has it,
-else AVX512_BF16. The numbers of a panel stand there in pairs, because one instruction multiplies pairs and adds their
-products to a float32. Our loop copies panels and results. Where a gradient is kept in float32, the sums go there as
-they are: a library rounds them to bfloat16 first, and another pass converts them.)",
-      .faster = R"(ATen leaves float32 products to Intel's MKL, which uses a slower general path on processors of other
+Under bf16 autocast oneDNN multiplies blocks of 128 x 64 numbers (`brgemm`), by AMX where the processor has it, else by
+AVX512_BF16. Our loop copies panels and results. Where a gradient is kept in float32, the sums go there as they are.)",
+      .faster = R"(ATen leaves float32 matmuls to Intel's MKL, which uses a slower general path on processors of other
 makers. This loop uses what the processor has.)",
       .costs =
-          R"(Code of our own instead of a library's. The copies take a few percent of the time. Sums are added up in
-another order, so losses differ in the last digits. On a processor without AVX512_BF16, bf16 autocast on top of it goes
-back to the library.)",
+          R"(Code of our own instead of a library's. The copies take a few percent of the time. On a processor without
+AVX512_BF16, bf16 autocast on top of it goes back to the library.)",
       .no_help =
-          R"(On processors for which MKL has its best path. Under bf16 autocast the library multiplies the same
-blocks, so it is nearly as fast. So both are timed at the shapes of the step before a study or a rung's run begins, and
-the library keeps the products unless this loop is more than 3 % faster.)",
-      .pytorch = R"(y = F.linear(x, weight, bias)    # what it takes the place of
-# PyTorch chooses the library when it is built; on such processors people build it with OpenBLAS or oneDNN)",
-      .proven = R"(Autograd's graph of a step has a node of this operation for each linear layer, and none of
-PyTorch's.)"};
+          R"(It is slower on processors for which MKL has its best path. So both are timed at the shapes of the step
+before a study or a rung's run begins, and the library keeps the matmuls unless this loop is more than 3 % faster.)",
+      .pytorch = R"(y = F.linear(x, weight, bias)    # what it takes the place of)",
+      .proven = R"(Autograd's graph has a node of this operation for each linear layer, and none of PyTorch's.)"};
 }
 
 }  // namespace

@@ -54,8 +54,8 @@ namespace {
 
 Text qkv_gradient_text() {
   return {
-      .mechanism = R"(Query, key and value come from one matrix product with 3C results for each token. Attention's
-backward pass gives a gradient for each of the three. The product's backward pass needs them as one matrix, and the
+      .mechanism = R"(Query, key and value come from one matmul with 3C results for each token. Attention's
+backward pass gives a gradient for each of the three. The matmul's backward pass needs them as one matrix, and the
 gradient of its bias is the sum of that matrix over all tokens. PyTorch copies the three into one matrix (at::cat) and
 reads it again for the sum. Passes over B x T x 3C numbers:
 
@@ -65,11 +65,12 @@ reads it again for the sum. Passes over B x T x 3C numbers:
     it is read for a sum  1          -)",
       .faster = R"(The sum costs no pass of its own: its numbers are in registers already.)",
       .costs = R"(A kernel of our own instead of PyTorch's copy. The sum has a fixed order.)",
-      .no_help = R"(On a CPU, and under packed attention, which writes the three side by side itself. On a GPU where the
-copy and the sum are a small part of a step: on an H200 the copies of all layers take 0.45 of 29 ms, and the sums of all
-biases 1.0. It has not been timed on a GPU yet.)",
+      .no_help =
+          R"(Packed attention writes the three side by side itself, and a CPU gains nothing. On a GPU the copy and the
+sum are a small part of a step: on an H200 the copies of all layers take 0.45 of 29 ms, and the sums of all biases 1.0.
+No GPU has timed it yet.)",
       .pytorch = R"(q, k, v = F.linear(x, weight, bias).chunk(3, -1)    # what it takes the place of)",
-      .proven = R"(Autograd's graph of a step has one node of the joined gradient for each layer and micro-step.)",
+      .proven = R"(Autograd's graph has one node of the joined gradient for each layer and micro-step.)",
       .alone = R"(ladder run --ladder qkv --rung packed_qkv
 ladder run --ladder qkv --rung joined_qkv_gradient)"};
 }

@@ -55,36 +55,31 @@ namespace {
 
 Text qkv_products_text() {
   return {
-      .mechanism = R"(Attention needs a query, a key and a value for each token. Each is a product of the same input,
-B x T rows of C numbers, with a weight of its own, C x C. Stacked, the three weights are one of 3C x C, and one product
-makes all three: the first C columns of its result are the queries, then come the keys and the values. Each number is
+      .mechanism = R"(Attention needs a query, a key and a value for each token. Each is a matmul of the same input,
+B x T rows of C numbers, by a weight of its own, C x C. Stacked, the three weights are one of 3C x C, and one matmul
+computes all three: the first C columns of its result are the queries, then come the keys and the values. Each number is
 the sum of the same C terms as before. In GPT-2 124M at B=16, T=1024:
 
-                          three products        one product
+                          three matmuls         one matmul
     input, read           3 x 16,384 x 768      16,384 x 768
     weight                3 x 768 x 768         2,304 x 768
     result                3 x 16,384 x 768      16,384 x 2,304
     tiles of 128 x 128    3 x 768               2,304)",
       .faster =
           R"(The input is read once and not three times: 25 MB each time, in 16 bits. Fewer multiprocessors of a GPU
-wait at the end. An A100 has 108 of them. If each computes one tile at a time, 768 tiles take 8 rounds, the last with 12
-tiles only, so three products take 24 rounds. One product of 2,304 tiles takes 22. In the backward pass the gradient of
-the input comes out of one product, where three would have to be added up. Under autocast the input is converted once,
-where each of three products converts it for itself.)",
-      .costs = R"(The results lie side by side: each token's query is followed by its key and its value. Attention reads
-them so, or copies them first. In the backward pass the gradients of the three are put side by side, which reads and
-writes each of them once. The gradient of the input is summed up in another order, so losses differ in their last
-digits. Memory falls under autocast, by two copies of the input in each layer.
-
-The model keeps its weight packed in either case. So with three products the gradients of its thirds are put together,
-7 MB in each layer, which a model with three weights does not have to do.)",
-      .no_help = R"(Where each of the three products fills the device by itself. In GPT-2 124M they are 17 % of the
-multiplications with weights (21.2 of 123.5 million for each token). So the 22 rounds above instead of 24 make a step
-about 1 % shorter.)",
+wait at the end: on an A100 with its 108, three matmuls of 768 tiles take 24 rounds, one of 2,304 tiles 22. In the
+backward pass the gradient of the input comes out of one matmul. Under autocast the input is converted once.)",
+      .costs = R"(In the backward pass the gradients of the three are put side by side, which reads and writes each of
+them once. Memory falls under autocast, by two copies of the input in each layer. With three matmuls the model still
+keeps one packed weight, so the gradients of its thirds are put together, 7 MB in each layer.)",
+      .no_help =
+          R"(It gains little where each of the three matmuls fills the device by itself. In GPT-2 124M they are 17 % of
+the multiplications with weights (21.2 of 123.5 million for each token), so the 22 rounds above instead of 24 shorten a
+step by about 1 %.)",
       .pytorch = R"(q, k, v = self.c_attn(x).split(C, dim=-1)    # c_attn = nn.Linear(C, 3 * C)
 # was: q, k, v = self.q(x), self.k(x), self.v(x)    # nn.Linear(C, C) each)",
-      .proven = R"(Autograd's graph of a step has a node for each product with a bias. There must be four in each block:
-this one, attention's projection and the two of the MLP. With three products there must be six.)"};
+      .proven =
+          R"(Autograd's graph has a node for each matmul with a bias: four in each block, six with three matmuls.)"};
 }
 
 std::vector<Claim> qkv_products_claims() {
@@ -96,7 +91,7 @@ std::vector<Claim> qkv_products_claims() {
            .source = {"llama2.c, pull request 55; inference in plain C on a CPU",
                       "https://github.com/karpathy/llama2.c/pull/55"},
            .device = Device::cpu,
-           .note = "There each product has one row, a single token. Here it is a step of training.",
+           .note = "There each matmul has one row, a single token. Here it is a step of training.",
            .command = "ladder ablate --ladder qkv"}};
 }
 

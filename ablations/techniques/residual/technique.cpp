@@ -69,15 +69,15 @@ two LayerNorms of a block:
     addition writes            4          2
     together                  24         10)",
       .faster = R"(These operations compute little, so their time is their traffic. For GPT-2 124M it falls from 442 to
-184 KB a token in the forward pass. The conversion before each matrix product is gone.)",
+184 KB a token in the forward pass. The conversion before each matmul is gone.)",
       .costs = R"(Accuracy: in bfloat16 a number has 8 bits, so that 1 + 1/512 is 1 again, and small results of a block
 may be lost in a large stream. On a CPU the gradients of LayerNorm's weight and bias are summed up in 16 bits, too. The
-guard allows what it allows autocast, 0.01 nats. Memory falls: what LayerNorm keeps is half as large.)",
-      .no_help = R"(Without autocast it changes nothing. Where matrix products take nearly all of the time, as in wider
+guard allows autocast's 0.01 nats. LayerNorm keeps half as much.)",
+      .no_help =
+          R"(Without autocast it changes nothing. It gains little where matmuls take nearly all of the time, as in wider
 models: their work grows with C squared, the stream with C.)",
       .pytorch =
-          R"(x = (wte(tokens) + wpe(positions)).to(torch.bfloat16)    # and LayerNorm with autocast off, weights in bfloat16
-model = model.to(torch.bfloat16)    # what people do who give up float32 weights as well)",
+          R"(x = (wte(tokens) + wpe(positions)).to(torch.bfloat16)    # and LayerNorm with autocast off, weights in bfloat16)",
       .proven =
           R"(Every result of the embedding, of each LayerNorm and of each addition is looked at in one step: all of
 them must have the 16-bit type.)",
