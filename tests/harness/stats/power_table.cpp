@@ -132,6 +132,10 @@ int main() {
       "matters is 2 %. The simulated machines stand in `tests/harness/simulated_machine.h`: runs of 21 steps whose "
       "medians differ by\n"
       "1 % from run to run, unless the name says otherwise. Real machines: `ladder gate --calibrate`.\n\n"
+      "**What to choose.** Run both programs interleaved (`--base`). The default, 8 + 8 pairs, finds a slowdown of "
+      "twice the least\n"
+      "effect nearly always; for a smaller one name it (`--catch 3`). Where base cannot run, store a baseline of five "
+      "sessions or more.\n\n"
       "## Slowdowns that are found\n\n"
       "REGRESSION at 1 % noise, by the true slowdown and the number of pairs. \"8 + 8\" is the gate's default: eight "
       "pairs, and\n"
@@ -195,9 +199,8 @@ int main() {
       "differs from session to session (standard deviation), at 1 % noise between runs, and by how many sessions of "
       "its "
       "program the\n"
-      "baseline knows: from {} on it is judged by how they differ, before that the difference is taken for the "
-      "program's. To bet a\n"
-      "merge on, measure both programs in turn (`--base`).\n\n"
+      "baseline knows. With {} or more their spread is allowed for; with fewer, every difference counts against the "
+      "program.\n\n"
       "| sessions differ by | it knows | equal: REGRESSION | equal: IMPROVEMENT | 5 % slower: found | 10 % slower: "
       "found |\n|--:|--:|--:|--:|--:|--:|\n",
       sessions_to_judge_by);
