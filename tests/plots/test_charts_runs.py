@@ -273,12 +273,14 @@ def test_roofline_puts_products_under_the_roofs_and_all_parts_beside_their_limit
     wide, _ = drawn(chart)
     points = [row for row in data(chart.wide) if "x" in row and "phase" in row]
     assert [(row["x"], row["y"], row["label"]) for row in points[:2]] == [
-        (PARTS[0]["flops_per_byte"], PARTS[0]["flops_per_s"], "head"), (PARTS[2]["flops_per_byte"], PARTS[2]["flops_per_s"], "c_fc")]
+        (PARTS[0]["flops_per_byte"], PARTS[0]["flops_per_s"], "head"), (PARTS[2]["flops_per_byte"], PARTS[2]["flops_per_s"], "MLP up")]
     bars = [row for row in data(chart.wide) if "text" in row and row["text"].endswith("×")]
-    assert [(row["part"], row["ms"], row["limit"]) for row in bars] == [("backward head", 12.0, 5.0), ("forward gelu", 4.0, 3.0), ("forward c_fc", 3.0, 2.0)]
+    assert [(row["part"], row["ms"], row["limit"]) for row in bars] == [("backward head", 12.0, 5.0), ("forward gelu", 4.0, 3.0), ("forward MLP up", 3.0, 2.0)]
     assert chart.title.endswith("backward head has most to gain, 12.0 ms against 5.00 ms ideal")
     assert chart.about.source == "+ flash attention · NVIDIA Example · 2026-01-02" and "500 FLOP per byte, 41.7 TFLOP/s" in spoken(wide)
     assert "bound by memory" in spoken(wide)
+    far = roofline(trace_of(*PARTS, part_row("backward", "embed", 1e3, 8.7e7, 73.2)))  # 842 times its ideal, and no less true
+    assert far.title.endswith("backward embedding has most to gain, 73.2 ms against 0.0870 ms ideal")
 
 
 def test_roofline_of_much_little_and_nothing():
