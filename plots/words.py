@@ -12,7 +12,7 @@ def shorten(text, limit):
     if len(text) <= limit:
         return text
     blank = text.rfind(" ", limit // 2, limit)
-    return text[: blank if blank > 0 else limit - 1].rstrip() + "…"
+    return text[: blank if blank > 0 else limit - 1].rstrip(" \u200d") + "…"
 
 
 def wrap(text, limit, most=3):
