@@ -9,9 +9,11 @@ from words import count
 
 def drawing(report, narrow):
     data = [{"step": s["last"], "rate": s["tokens_per_s"]} for s in report["stretches"]]
-    y = {"field": "rate", "type": "quantitative", "scale": {"zero": True}, "axis": axis("tokens/s", tickCount=5, format="~s")}
+    rates = sorted(row["rate"] for row in data)
+    least, most = rates[-(-len(rates) // 100)] if len(rates) > 2 else 0, rates[-1]  # the first step is far below all others
+    y = {"field": "rate", "type": "quantitative", "scale": {"domain": [max(least - (most - least) / 4, 0), most]}, "axis": axis("tokens/s", tickCount=5, format="~s")}
     said = f"tokens per second, from {count(data[0]['rate'])} to {count(data[-1]['rate'])}"
-    return view([line(data, x_of(report), y, BAR, said)], narrow)
+    return view([line([row for row in data if row["rate"] >= least], x_of(report), y, BAR, said)], narrow)
 
 
 def draw(report):

@@ -35,9 +35,8 @@ TEST(LearningRateSweepSaid, SayWhyOfEachRate) {
 
 TEST(LearningRateSweepSaid, SayWhichAreGood) {
   LearningRateSweep sweep = told();
-  EXPECT_EQ(sweep.said.headline, "Best learning rate 0.001");
-  EXPECT_EQ(sweep.said.lines.back(),
-            "Too low: 1e-06 to 1e-05 \u00b7 good: 0.0001 to 0.001 \u00b7 too high: 0.01 to 10");
+  EXPECT_EQ(sweep.said.headline, "Best learning rate 1e-3");
+  EXPECT_EQ(sweep.said.lines.back(), "Too low: 1e-6 to 1e-5 \u00b7 good: 1e-4 to 1e-3 \u00b7 too high: 1e-2 to 1e1");
   EXPECT_TRUE(sweep.said.remarks.empty());
 
   sweep.rates.resize(4);
