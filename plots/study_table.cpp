@@ -5,6 +5,7 @@
 #include "plots/remarks.h"
 #include "plots/sentences.h"
 #include "text/figures.h"
+#include "text/list.h"
 #include "text/text.h"
 
 #include <fmt/format.h>
@@ -126,7 +127,10 @@ std::string status_line(const Look& look, const std::string& label, size_t width
 }
 
 // With "B=16 " before what a sweep measures.
-std::string label(const Study& study, const StudyRung& rung) { return swept_words(study, rung) + rung.label; }
+std::string label(const Study& study, const StudyRung& rung) {
+  const bool only_moves = rung.optimization == "gpu" && !rung.command;  // the same arithmetic elsewhere
+  return swept_words(study, rung) + (only_moves ? "float32 on the GPU" : rung.label);
+}
 
 bool is_disturbed(const StudyRung& rung) { return rung.flags.has_value(); }
 const char* mark(const StudyRung& rung) { return is_disturbed(rung) ? "!" : " "; }
@@ -170,11 +174,6 @@ double slowest_ms(const Study& study) {
 // Whether ratios are against this rung, which took the place of the planned reference.
 bool replaces_reference(const Study& study, const StudyRung& rung) {
   return study.headline && study.headline->planned && study.headline->first == rung.index;
-}
-
-// It was to have no number: nothing failed.
-bool is_left_out(const StudyRung& rung) {
-  return rung.status == RungStatus::not_applicable || rung.status == RungStatus::not_measured;
 }
 
 // Below the table: the rungs that were planned without a number, and why. Rungs with the same reason stand together.
@@ -352,6 +351,20 @@ std::string names_line(const Study& study) {
   return names.empty() ? "" : wrapped("Names for --rung and --diff, in this order: " + names + ".");
 }
 
+// What pages fold away with each command.
+std::string command_lines(const Study& study) {
+  std::string text;
+  for (const StudyRung& rung : study.rungs) {
+    if (!rung.command) continue;
+    const std::string name = in_quotes(rung.title),
+                      seen = first_of(rung.command->seen.value_or(std::vector<std::string>{}), 3, 400);
+    if (!seen.empty()) text += wrapped(ascii_words(fmt::format("Seen with {}: {}.", name, seen)));
+    const std::string& losses = rung.command->losses;
+    if (!losses.empty()) text += wrapped(ascii_words(fmt::format("Losses of {}: {}.", name, losses)));
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string study_table(const Study& as_written, const Look& look, bool verbose) {
@@ -364,6 +377,7 @@ std::string study_table(const Study& as_written, const Look& look, bool verbose)
   if (has_ratio(study, has_no_interval, true)) marks += "? one run, no interval   ";
   if (std::ranges::any_of(study.rungs, is_disturbed)) marks += "! disturbed runs";
   if (!marks.empty()) text += look.painted(Style::faint, wrapped(marks));
+  text += command_lines(study);
   if (verbose) {
     for (const StudyRung& rung : study.rungs) {
       if (rung.explanation) text += wrapped(ascii_words(*rung.explanation), "  ");

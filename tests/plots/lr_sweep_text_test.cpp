@@ -72,13 +72,13 @@ TEST(LearningRateSweepTable, HasARowForEachRate) {
     EXPECT_LE(files::length(line), 80U) << line;
     EXPECT_EQ(files::printable(line), line);
   }
-  EXPECT_NE(table.find("\n1e-06       10.77   0.00  too low   falls slowly: it ends 4.73 nats above the\n"),
+  EXPECT_NE(table.find("\n1e-6        10.77   0.00  too low   falls slowly: it ends 4.73 nats above the\n"),
             std::string::npos)
       << table;
-  EXPECT_NE(table.find("\n10              -      -  too high  diverged: the loss of step 3 is not finite\n"),
+  EXPECT_NE(table.find("\n1e1             -      -  too high  diverged: the loss of step 3 is not finite\n"),
             std::string::npos)
       << table;
-  EXPECT_NE(table.find("\nBest learning rate 0.001\n"), std::string::npos) << table;
+  EXPECT_NE(table.find("\nBest learning rate 1e-3\n"), std::string::npos) << table;
 }
 
 }  // namespace lr_sweep_text_test
