@@ -132,7 +132,7 @@ def draw(report):
         return Missing("`ladder profile --trace --roofline --rung RUNG --out DIR`, then `ladder report STUDY --with DIR/RUNG.trace.json`")
     roofline = trace["roofline"]
     points, bars = rows(roofline)
-    worst = max((p for p in roofline["parts"] if p.get("ms_above") is not None and p["measured_ms"] is not None), key=lambda p: p["ms_above"], default=None)
+    worst = max((p for p in roofline["parts"] if p.get("ms_above") is not None and p["measured_ms"] is not None and p["limit_ms"]), key=lambda p: p["ms_above"], default=None)
     title = f"Distance from the device's limits, {clean(trace['title']).removeprefix('+ ')}"
     if worst and not roofline["limits"].get("refuted"):
         title += f": {name_of(worst)} has most to gain, {milliseconds(worst['measured_ms'])} against {milliseconds(worst['limit_ms'])} ideal"
