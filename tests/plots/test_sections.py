@@ -193,6 +193,19 @@ def test_a_study_that_is_not_usable_claims_nothing(pages):
     assert claim.search(plain) and claim.search(usable) and not claim.search(shown + text)
 
 
+@pytest.mark.parametrize("losses", ["not compared, as asked", "not checked: no line has one", "not comparable in 6 runs: the first command's own are 0.2 apart; seed it"])
+def test_commands_whose_losses_are_not_compared_have_a_page(losses):
+    study = make(LADDER[:2])
+    for r, said in zip(study["rungs"], ("", losses)):
+        r.update(guard=None, proofs=[], recipe={}, recipe_diff={}, tokens_per_s=None, command={
+            "text": "python loop.py", "typed": "python loop.py", "shape": "step N", "by_loss": False, "mean_ms": 44.2, "first_step_s": 1.0, "cold_first_step_s": 2.0, "losses": said})
+    report = report_of(study)
+    report["studies"][0]["said"]["rungs"][1]["guard"] = losses
+    shown, text = made(valid(report))
+    assert f"<summary>+ {LADDER[1][0]} · losses not compared</summary>" in text and f"**Losses.** {losses}." in text
+    assert "steps/s" in shown and "Mean step 44.2 ms, median" in text and "**Rung**: one command" in text and "`compiler" not in text
+
+
 def test_columns_and_tables_are_there_where_there_is_something_in_them(pages):
     shown, text = pages("everything")
     rows = table(text, "rung | ms per step | × step | × total | tokens/s | peak GiB | MFU | mJ/token")
