@@ -149,7 +149,8 @@ def lines(study, data, marks):
             if any(d["change"] == change for d in data)]
     if all(d["rate"] is None for d in data):
         return []
-    said = " · ".join([runs_said(study), whiskers_said(study, data), "× paired within repeats", *seen])
+    how = ["× paired within repeats"] * any(d["step"] != "—" for d in data) + seen if is_usable(study["said"]) else ["pale: nothing is claimed"]
+    said = " · ".join([runs_said(study), whiskers_said(study, data), *how])
     return [said + (" · ◊ published, not measured here" if marks else "")]
 
 

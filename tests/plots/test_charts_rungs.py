@@ -187,7 +187,7 @@ def test_a_study_that_is_not_usable_claims_nothing():
         assert r["speedup_first"] is r["speedup_previous"] is None and all(peer["ratio"] is None for peer in r.get("peers", []))
     chart = draw("ladder", part)
     drawn(chart)
-    assert {(r["step"], r["total"], r["change"]) for r in rows_of(chart.wide)} == {("—", "—", "unclear")} and chart.title.startswith("Not usable")
+    assert {(r["step"], r["total"], r["change"]) for r in rows_of(chart.wide)} == {("—", "—", "unclear")} and chart.title.startswith("Not usable") and "pale: nothing is claimed" in chart.lines[0]
     assert draw("memory", part).title == "Peak memory" and draw("peers", part).title == "Next to PyTorch"
     assert chart.about.warnings == "Other work ran during 32 of 32 runs."
 
