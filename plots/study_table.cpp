@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -375,7 +376,13 @@ std::string study_table(const Study& as_written, const Look& look, bool verbose)
   std::string marks;
   if (has_ratio(study, is_unclear, false)) marks += "~ no clear change   ";
   if (has_ratio(study, has_no_interval, true)) marks += "? one run, no interval   ";
-  if (std::ranges::any_of(study.rungs, is_disturbed)) marks += "! disturbed runs";
+  if (std::ranges::any_of(study.rungs, is_disturbed)) marks += "! disturbed runs   ";
+  const auto drifts = [&](const StudyRung& rung) {  // then a reader's own quotient is another
+    if (!study.headline || !has_number(rung) || !rung.speedup_first || study.swept) return false;
+    const double first_ms = study.rungs[study.headline->first].ms_per_step->median;
+    return std::abs(first_ms / rung.ms_per_step->median / rung.speedup_first->ratio - 1) > 0.05;
+  };
+  if (std::ranges::any_of(study.rungs, drifts)) marks += "ratios are paired within repeats, not quotients of medians";
   if (!marks.empty()) text += look.painted(Style::faint, wrapped(marks));
   text += command_lines(study);
   if (verbose) {
