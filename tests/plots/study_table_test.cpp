@@ -112,7 +112,7 @@ TEST(Table, AStepThatMayBeNoneIsMarked) {
 }
 
 TEST(Table, RatiosThatAreNoQuotientsOfTheTimesAreSaidToBePaired) {
-  Study study = study_of({rung("start", 19), rung("+ same", 19)});
+  Study study = study_of({rung("start", 100), rung("+ same", 100)});
   study.headline = Headline{.first = 0, .last = 1, .speedup = ratio(0.96, 0.95, 0.97), .fastest = {}, .planned = {}};
   study.rungs[1].speedup_first = study.headline->speedup;
   EXPECT_EQ(study_table(study).find("paired"), std::string::npos);
