@@ -1,7 +1,7 @@
 """The page of a gate's verdict (results/schemas/gate.v1.json). Computes nothing."""
 
 import charts
-from charts.gate import WORDS
+from charts.gate import word_of
 from sections import Cell, Fold, Line, Page, Table, figures, flatten, folded, remarks, values
 from study_view import interval
 from words import clean, digits3, memory, number_of, percent, times, unit_of
@@ -18,7 +18,7 @@ def numbers(gate):
 
     def row(e):
         peak = "—" if e["memory"] is None else f"{memory(e['memory']['base_bytes'], unit)} → {memory(e['memory']['head_bytes'], unit)}"
-        return [clean(e["label"]), digits3(e["base_ms"]), digits3(e["head_ms"]), Cell(times(e["ratio"]), interval(e, times), "strong"), WORDS[e["verdict"]],
+        return [clean(e["label"]), digits3(e["base_ms"]), digits3(e["head_ms"]), Cell(times(e["ratio"]), interval(e, times), "strong"), word_of(e),
                 f"{e['slower_pairs']} of {number_of(e['pairs'], 'pair')}", peak, clean(e["loss"]["message"]) or ("agree" if e["loss"]["compared"] else "not compared")]
 
     heads = [("rung", False), ("base ms", True), ("head ms", True), ("head / base", True), ("verdict", False), ("slower", False), (f"peak {unit[0]}", True), ("losses", False)]

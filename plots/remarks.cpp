@@ -66,7 +66,7 @@ Remark trust_of(const Study& study) {
   };
   if (plan.runs_ok == 0) {
     text += ", nothing measured";
-  } else if (disturbance_of_most(study)) {
+  } else if (why_unusable(study)) {
     text += ", not usable";
   } else if (is_of_commands) {
     if (own.all == 0 && study.rungs.size() > 1) text += ", losses not compared";
@@ -242,6 +242,7 @@ std::string headline_of_two(const Report& report) {
   const ComparedRecipe& last = report.comparison->entries.back();
   const std::string name = in_quotes(last.label.starts_with("+ ") ? last.label.substr(2) : last.label);
   const auto [a, b] = names_of_two(report);
+  if (!last.unusable.empty()) return fmt::format("Not usable at {}: {}", name, last.unusable);
   switch (last.verdict) {
     case harness::Verdict::regression:
       return fmt::format("{} is {} slower than {} at {}", b, times(last.ratio), a, name);

@@ -2,7 +2,7 @@
 
 import charts
 import study as of
-from charts.gate import WORDS
+from charts.gate import word_of
 from sections import Cell, Code, Code_, Fold, Line, Page, Table, Told, figures, flatten, folded, remarks, trust, values
 from words import between, clean, count, digits3, memory, milliseconds, number_of, percent, plain, rate, shorten, times
 
@@ -262,7 +262,7 @@ def two(report):
     drawn, missing = figures([name for name in charts.OF_REPORT if name != "roofline"], report)
     side = drawn.pop("side_by_side", None)
     rows = [[clean(e["label"]), digits3(e["base_ms"]), digits3(e["head_ms"]), Cell(times(e["ratio"]), interval(e, times), MOODS.get(e["verdict"], "grey")),
-             f"B is {WORDS[e['verdict']]}" if e["verdict"] in MOODS else WORDS[e["verdict"]]] for e in (report["comparison"] or {"entries": []})["entries"]]
+             f"B is {word_of(e)}" if e["verdict"] in MOODS else word_of(e)] for e in (report["comparison"] or {"entries": []})["entries"]]
     shown = [*([side] if side else [])]
     if rows:
         shown.append(Fold("numbers", ["Every number, with its interval"], [

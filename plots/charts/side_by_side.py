@@ -4,7 +4,7 @@ The two studies may come from two devices. Then the ratio compares the devices, 
 """
 
 from charts import Chart, Missing, about
-from charts.gate import COLORS as INKS, WORDS, loses, said_of
+from charts.gate import COLORS as INKS, loses, said_of, word_of
 from theme import BAR, INK, NARROW, axis, legend
 from words import clean, digits3, milliseconds, percent, shorten, times
 
@@ -17,7 +17,7 @@ def of_comparison(comparison):
     data = []
     for entry in comparison["entries"]:
         text = f"{times(entry['ratio'])}, losses differ" if loses(entry) else said_of(entry)  # then it is no speedup
-        word = WORDS[entry["verdict"]] + (", disturbed" if entry["flags"] else "")
+        word = word_of(entry) + (", disturbed" if entry["flags"] else "")
         data.append({"label": shorten(entry["label"], 60), "A": entry["base_ms"], "B": entry["head_ms"],
                      "both": f"{digits3(entry['base_ms'])} → {milliseconds(entry['head_ms'])}", "text": text, "word": word,
                      "ink": INK if entry["verdict"] == "SAME" else INKS[entry["verdict"]]})
