@@ -92,23 +92,30 @@ size_t unfinished(std::string_view text) {
   return 0;
 }
 
+bool is_emoji(uint32_t code) { return (code >= 0x1f300 && code <= 0x1faff) || (code >= 0x2600 && code <= 0x27bf); }
+
 // Adds `text` to what is shown already.
 void show(std::string_view text, bool keep_lines, std::string& out) {
   out.reserve(out.size() + text.size());
+  uint32_t before = 0;  // the last character that is no variation selector
   while (!text.empty()) {
     const auto [code, bytes] = first_character(text);
+    // A family is one emoji of several that are joined.
+    const bool joins =
+        code == 0x200d && is_emoji(before) && text.size() > bytes && is_emoji(first_character(text.substr(bytes)).code);
     if (keep_lines && (code == '\n' || code == '\t')) {
       out += text[0];
     } else if (code >= '\t' && code <= '\r') {
       out += ' ';
     } else if (bytes == 0 || code < 0x20 || code == 0x7f) {
       out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[0]));
-    } else if (is_acted_on(code)) {
+    } else if (is_acted_on(code) && !joins) {
       out += fmt::format("\\u{{{:04x}}}", code);
     } else {
       if (in_github() && ((code == ':' && out.ends_with(':')) || (code == '[' && out.ends_with("##")))) out += ' ';
       out += text.substr(0, bytes);
     }
+    if (code != 0xfe0f) before = code;
     text.remove_prefix(std::max<size_t>(bytes, 1));
   }
 }

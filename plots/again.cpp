@@ -3,6 +3,7 @@
 #include "files/json_file.h"
 #include "files/printable.h"
 #include "model/config.h"
+#include "plots/sentences.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -104,7 +105,7 @@ Words peer_rung_flags(const Study& study) {
   std::vector<const StudyRung*> chosen;
   const StudyRung* last = nullptr;
   for (const StudyRung& rung : study.rungs) {
-    if (rung.peer || rung.status == RungStatus::not_applicable || rung.status == RungStatus::not_measured) continue;
+    if (rung.peer || is_left_out(rung)) continue;
     last = &rung;
     if (has_chosen_peer(study, rung)) chosen.push_back(&rung);
   }

@@ -110,13 +110,13 @@ std::vector<Remark> remarks_of(const Comparison& comparison, const SideNames& na
     }
   }
   if (!flags.empty()) {
-    const std::string remedy = remedy_for(flags);
+    const bool few = 10 * std::ssize(flags) < runs;  // medians bear them
     remarks.push_back(
-        {Severity::warn, "disturbed",
+        {few ? Severity::info : Severity::warn, "disturbed",
          fmt::format("{} of {} disturbed: {}.", flags.size(),
                      number_of(std::max(runs, std::ssize(flags)), "run") + (flags.size() == 1 ? " was" : " were"),
                      shortened(with_side_named(flags.front(), names), 120)),
-         capitalized(remedy) + " and measure again."});
+         few ? "" : capitalized(remedy_for(flags)) + " and measure again."});
   }
   if (!comparison.forced.empty()) {
     remarks.push_back({Severity::warn, "circumstances",

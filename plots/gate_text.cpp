@@ -51,7 +51,7 @@ struct Verdict {
 Verdict said_of(GateOutcome verdict, bool of_commits) {
   switch (verdict) {
     case GateOutcome::regression:
-      return {Severity::bad, "Slower", "A whole interval lies beyond the limit, or the losses differ.",
+      return {Severity::bad, "Slower", "A whole interval lies beyond the limit.",
               of_commits ? "" : "`ladder profile --diff` shows which operations take longer."};
     case GateOutcome::improvement:
       return {Severity::good, "Faster", "A whole interval lies beyond the limit, and no rung is slower.", ""};
@@ -154,7 +154,7 @@ std::string noise_words(const Noise& noise) {
 }
 
 Said said_of(const GateResult& result) {
-  const Verdict verdict = said_of(result.verdict, is_of_commits(result));
+  Verdict verdict = said_of(result.verdict, is_of_commits(result));
   Said said{.title = title_of(result),
             .headline = verdict.words,
             .lines = {verdict_line(result)},
@@ -163,6 +163,14 @@ Said said_of(const GateResult& result) {
   const ComparedRecipe* entry = deciding(result);
   if (result.verdict == GateOutcome::regression && entry != nullptr && !entry->loss.is_good()) {
     said.headline = "No longer learns the same";
+    verdict.meaning = "The losses differ.";
+  } else if (entry != nullptr && result.verdict <= GateOutcome::improvement) {
+    said.headline = fmt::format("{} {}", times(std::max(entry->ratio, 1 / entry->ratio)),
+                                result.verdict == GateOutcome::regression ? "slower" : "faster");
+    const auto &base = result.comparison->base.programs, &head = result.comparison->head.programs;
+    if (is_of_commits(result) && !base.empty() && !head.empty()) {
+      said.headline += fmt::format(": {} against {}", head.front().substr(0, 7), base.front().substr(0, 7));
+    }
   }
   std::erase(said.lines, "");
   said.remarks.push_back(

@@ -1,9 +1,9 @@
 """The page of a gate's verdict (results/schemas/gate.v1.json). Computes nothing."""
 
 import charts
-from charts.gate import WORDS
+from charts.gate import word_of
 from sections import Cell, Fold, Line, Page, Table, figures, flatten, folded, remarks, values
-from study_view import doubts, interval
+from study_view import interval
 from words import clean, digits3, memory, number_of, percent, times, unit_of
 
 NAME, CHARTS = "gate", charts.OF_GATE
@@ -18,7 +18,7 @@ def numbers(gate):
 
     def row(e):
         peak = "—" if e["memory"] is None else f"{memory(e['memory']['base_bytes'], unit)} → {memory(e['memory']['head_bytes'], unit)}"
-        return [clean(e["label"]), digits3(e["base_ms"]), digits3(e["head_ms"]), Cell(times(e["ratio"]), interval(e, times), "strong"), WORDS[e["verdict"]],
+        return [clean(e["label"]), digits3(e["base_ms"]), digits3(e["head_ms"]), Cell(times(e["ratio"]), interval(e, times), "strong"), word_of(e),
                 f"{e['slower_pairs']} of {number_of(e['pairs'], 'pair')}", peak, clean(e["loss"]["message"]) or ("agree" if e["loss"]["compared"] else "not compared")]
 
     heads = [("rung", False), ("base ms", True), ("head ms", True), ("head / base", True), ("verdict", False), ("slower", False), (f"peak {unit[0]}", True), ("losses", False)]
@@ -41,12 +41,12 @@ def view(gate):
     for place, noise in enumerate(gate["calibration"]):
         blocks.append(Fold(f"noise-{place}", [f"What this machine can show: {clean(noise['label'])}"],
                            [Table("Noise floor", [("pairs", True), ("noise floor", True)], [[str(f["pairs"]), percent(f["floor"])] for f in noise["floors"]])]))
-    blocks.append(Fold("trust", ["Can it be trusted?", doubts(gate["said"])], remarks(gate["said"]) + [
+    blocks.append(Fold("trust", ["Can it be trusted?"], remarks(gate["said"]) + [
         Line("**Ratio**: head's time over base's, paired; above 1 head is slower. A run is one fresh process; statistics count runs, not steps."),
         Line(f"**Verdict**: an interval beyond ± {percent(gate['min_effect'])} is a regression or an improvement, one within it the same, one that crosses it "
              "inconclusive. Losses that differ are a regression."),
         Line("**Exit status**: 0 the same or faster, 1 slower or failed, 3 it cannot tell.")]))
     if entries:
         blocks.append(Fold("circumstances", ["Circumstances"], [values("Circumstances that all rungs share", common_setting(entries))] + [
-            Fold(f"recipe-{place}", [f"Recipe of {clean(e['label'])}"], [values("Recipe", flatten(e["recipe"]))]) for place, e in enumerate(entries)]))
+            Fold(f"recipe-{place}", [f"Recipe of {clean(e['label'])}"], [values("Recipe", flatten(e["recipe"]))]) for place, e in enumerate(entries) if e["recipe"]]))
     return Page(gate["said"], blocks, "gate.json")

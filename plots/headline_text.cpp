@@ -130,13 +130,15 @@ struct NamedRatio {
   [[nodiscard]] std::string words() const { return name + " " + times(ratio.ratio); }
 };
 
-// By the method of the study's mode, or, of a ladder, against the rung before; the largest first.
+// By the method of the study's mode, or, of a ladder, against the rung before; the largest first. A command's flag has
+// no plus.
 std::vector<NamedRatio> worths_of(const Study& study) {
   std::vector<NamedRatio> worths;
   if (study.mode == Mode::cumulative) {
     for (const StudyRung& rung : study.rungs) {
       if (has_number(rung) && rung.speedup_against)
-        worths.push_back({shortened(rung.title, 40), *rung.speedup_against, rung.index});
+        worths.push_back({shortened(rung.title.substr(rung.title.starts_with("+ ") ? 2 : 0), 40), *rung.speedup_against,
+                          rung.index});
     }
   }
   for (const Worth& worth : study.attribution) {
@@ -150,12 +152,13 @@ std::vector<NamedRatio> worths_of(const Study& study) {
 std::vector<std::string> named(const std::vector<NamedRatio>& worths, Direction direction, size_t most) {
   std::vector<std::string> names;
   for (const NamedRatio& one : worths) {
-    if (direction_of(one.ratio) == direction && names.size() < most) names.push_back(one.words());
+    if (direction_of(one.ratio) != direction || names.size() == most) continue;
+    names.push_back(direction == Direction::unclear ? one.name : one.words());
   }
   return names;
 }
 
-// Only what intervals tell apart from nothing is ranked.
+// "Keep --fused 1.13×; drop --bf16 0.68×; no clear change: --compile"
 std::string worth_headline(const Study& study) {
   const std::vector<NamedRatio> worths = worths_of(study);
   if (worths.empty()) return "No optimization has a number";
@@ -163,21 +166,50 @@ std::string worth_headline(const Study& study) {
   if (std::ranges::none_of(worths, [](const NamedRatio& one) { return one.ratio.lo.has_value(); })) {
     return fmt::format("From {} to {}, one run each", most.words(), least.words());
   }
-  switch (direction_of(most.ratio)) {
-    case Direction::faster: {
-      const auto may_be_as_much = [&](const NamedRatio& other) { return other.ratio.hi >= most.ratio.lo; };
-      const auto rivals = std::ranges::count_if(worths, may_be_as_much) - 1;
-      return fmt::format(
-          "{}{}", most.words(),
-          rivals == 0 ? " is worth most" : fmt::format(", not told apart from {}", number_of(rivals, "other")));
-    }
-    case Direction::slower:
-      return fmt::format("No optimization helps; {} costs most time", least.words());
-    case Direction::unclear:
-    case Direction::unknown:
-      break;
+  const bool of_flags = study.mode == Mode::cumulative;
+  std::vector<std::string> parts;
+  const auto add = [&](const char* words, const std::vector<std::string>& names) {
+    if (!names.empty()) parts.push_back(fmt::format("{}{}", words, fmt::join(names, ", ")));
+  };
+  add(of_flags ? "keep " : "", named(worths, Direction::faster, 3));
+  add(of_flags ? "drop " : "slower with ", named({worths.rbegin(), worths.rend()}, Direction::slower, 3));
+  add("no clear change: ", named(worths, Direction::unclear, 3));
+  return capitalized(fmt::format("{}", fmt::join(parts, "; ")));
+}
+
+// Of a study of worths, or of flags that were added to a command one after another.
+bool leads_with_worths(const Study& study) {
+  return method_of(study.mode) ||
+         (of_commands(study) && lead_of(study) && study.mode == Mode::cumulative && study.rungs.size() > 2 &&
+          std::all_of(study.rungs.begin() + 1, study.rungs.end(),
+                      [](const StudyRung& rung) { return rung.command && rung.command->typed.starts_with("+ "); }));
+}
+
+// What a sweep shows at its largest size: the rung with the largest speedup that is clear. nullptr: none is.
+const StudyRung* best_at_largest(const Study& study) {
+  if (!varied_size(study)) return nullptr;
+  int64_t largest = 0;
+  for (const StudyRung& rung : study.rungs) {
+    if (has_number(rung)) largest = std::max(largest, swept_size(*study.swept, rung));
   }
-  return "No optimization makes a clear difference";
+  const StudyRung* best = nullptr;
+  for (const StudyRung& rung : study.rungs) {
+    if (!has_number(rung) || swept_size(*study.swept, rung) != largest || !rung.speedup_first) continue;
+    if (direction_of(*rung.speedup_first) != Direction::faster || !rung.against) continue;
+    if (best == nullptr || rung.speedup_first->ratio > best->speedup_first->ratio) best = &rung;
+  }
+  return best;
+}
+
+// "Flash attention: 1.22× at T=1024, 1.2 GiB less"
+std::string size_headline(const Study& study, const StudyRung& best) {
+  std::string text = fmt::format("{}: {} at {}", capitalized(shortened(best.title, 40)),
+                                 times(best.speedup_first->ratio), swept_words(study, best));
+  text.pop_back();
+  const std::optional<int64_t>&before = study.rungs.at(*best.against).peak_memory_bytes,
+        &after = best.peak_memory_bytes;
+  if (before && after && gib(*before - *after) >= 0.05) text += fmt::format(", {:.1f} GiB less", gib(*before - *after));
+  return text;
 }
 
 std::string sweep_headline(const Study& study) {
@@ -260,30 +292,6 @@ std::string figures_line(const Study& study) {
   return fmt::format("{}", fmt::join(parts, " \u00b7 "));
 }
 
-// What a sweep shows at its largest size: the rung with the largest speedup that is clear.
-std::string size_line(const Study& study) {
-  if (!varied_size(study)) return "";
-  int64_t largest = 0;
-  for (const StudyRung& rung : study.rungs) {
-    if (has_number(rung)) largest = std::max(largest, swept_size(*study.swept, rung));
-  }
-  const StudyRung* best = nullptr;
-  for (const StudyRung& rung : study.rungs) {
-    if (!has_number(rung) || swept_size(*study.swept, rung) != largest || !rung.speedup_first) continue;
-    if (direction_of(*rung.speedup_first) != Direction::faster || !rung.against) continue;
-    if (best == nullptr || rung.speedup_first->ratio > best->speedup_first->ratio) best = &rung;
-  }
-  if (best == nullptr) return "";
-  const StudyRung& first = study.rungs.at(*best->against);
-  const std::string memory =
-      first.peak_memory_bytes && best->peak_memory_bytes
-          ? fmt::format(", {} GiB", from_to(fmt::format("{:.1f}", gib(*first.peak_memory_bytes)),
-                                            fmt::format("{:.1f}", gib(*best->peak_memory_bytes))))
-          : "";
-  return fmt::format("At {}{} is {} as fast as {}{}.", swept_words(study, *best), in_quotes(best->title),
-                     ratio_words(best->speedup_first->ratio, *best->speedup_first), in_quotes(first.title), memory);
-}
-
 }  // namespace
 
 // A program beside the last rung that is clearly faster is said before anything else.
@@ -293,25 +301,29 @@ std::string headline_of(const Study& study) {
   const std::optional<Lead> lead = lead_of(study);
   const bool is_behind = peers.own != nullptr && study.mode == Mode::cumulative && is_slower(*peers.ratios.front());
   if (is_behind || (!lead && peers.own != nullptr && !varied_size(study))) return peer_headline(study, peers);
+  if (leads_with_worths(study)) return worth_headline(study);
   if (lead) return speedup_headline(study, *lead);
-  if (method_of(study.mode)) return worth_headline(study);
+  if (const StudyRung* best = best_at_largest(study)) return size_headline(study, *best);
   return study.mode == Mode::sweep ? sweep_headline(study) : "No valid speedup: " + why_no_speedup(study);
 }
 
 std::vector<std::string> lines_of(const Study& study) {
-  std::vector<std::string> lines{figures_line(study), size_line(study)};
+  std::vector<std::string> lines{figures_line(study)};
+  if (study.mode == Mode::sweep && best_at_largest(study) != nullptr) lines.push_back(sweep_headline(study) + ".");
   const std::vector<NamedRatio> worths = worths_of(study);
   const std::optional<Lead> lead = lead_of(study);
   const bool has_lead = !lead || direction_of(*lead->speedup) == Direction::faster;
+  const bool in_headline = leads_with_worths(study);
   std::vector<NamedRatio> causes = worths;
   if (lead && study.mode == Mode::cumulative) {  // what came after the rung that leads brought nothing of it
     std::erase_if(causes, [&](const NamedRatio& one) { return one.rung > lead->rung->index; });
   }
-  const std::vector<std::string> faster = has_lead ? named(causes, Direction::faster, 4) : std::vector<std::string>{};
+  const std::vector<std::string> faster =
+      has_lead && !in_headline ? named(causes, Direction::faster, 4) : std::vector<std::string>{};
   std::vector<NamedRatio> least(worths.rbegin(), worths.rend());
   const std::vector<std::string> slower = named(least, Direction::slower, 3);
   if (!faster.empty()) lines.push_back(fmt::format("Most of it: {}.", fmt::join(faster, " \u00b7 ")));
-  if (!slower.empty()) lines.push_back(fmt::format("Slower here: {}.", fmt::join(slower, " \u00b7 ")));
+  if (!slower.empty() && !in_headline) lines.push_back(fmt::format("Slower here: {}.", fmt::join(slower, " \u00b7 ")));
   if (study.headline && study.headline->fastest) {
     lines.push_back(fmt::format("At the ladder's last rung, {}, {} is left.",
                                 in_quotes(study.rungs[study.headline->last].title),
@@ -323,15 +335,6 @@ std::vector<std::string> lines_of(const Study& study) {
       lines.push_back(
           fmt::format("{} starts {} s later, so it pays from step {} on.", in_quotes(shortened(rung.title, 40)),
                       digits3(rung.command->first_step_s - study.rungs.front().command->first_step_s), *step));
-    }
-    if (const auto& seen = rung.command->seen; seen && !seen->empty()) {
-      const std::vector<std::string> first(seen->begin(),
-                                           seen->begin() + std::min<std::ptrdiff_t>(3, std::ssize(*seen)));
-      lines.push_back(fmt::format("Seen with {}: {}{}.", in_quotes(shortened(rung.title, 40)), fmt::join(first, "; "),
-                                  seen->size() > 3 ? fmt::format("; {} more", seen->size() - 3) : ""));
-    }
-    if (!rung.command->losses.empty()) {
-      lines.push_back(fmt::format("Losses of {}: {}.", in_quotes(shortened(rung.title, 40)), rung.command->losses));
     }
   }
   lines.push_back(peers_line(study, peers_of(study)));

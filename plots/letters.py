@@ -28,9 +28,15 @@ NORMAL, BOLD = ({chr(32 + i): width for i, width in enumerate(ascii)} | beyond f
 
 
 def text_width(text, size, bold=False):
-    """In px. For letters that are not in the tables it is a guess."""
+    """In px. For letters that are not in the tables it is a guess. What is joined to the letter before takes no room."""
     widths = BOLD if bold else NORMAL
-    return sum(widths.get(letter) or (1000 if unicodedata.east_asian_width(letter) in "WF" else 600) for letter in text) * size / 1000
+    alone = re.sub("\u200d.", "", text)
+    return sum(0 if unicodedata.category(letter) in ("Mn", "Me", "Cf") or "\U0001f3fb" <= letter <= "\U0001f3ff" else
+               widths.get(letter) or (1000 if unicodedata.east_asian_width(letter) in "WF" else 600) for letter in alone) * size / 1000
+
+
+def is_guessed(text):
+    return any(letter not in NORMAL for letter in text)
 
 
 def cut(text, width, size, bold=False):
@@ -58,10 +64,10 @@ def wrapped(text, width, size, bold=False, most=3):
 
 
 def fitted(svg):
-    """The drawing with a width for every text, into which a wider font is squeezed."""
+    """The drawing with a width for every text, into which a wider font is squeezed. A guess is not imposed."""
     def sized(attributes, text, size, bold):
         said = html.unescape(text)
-        if len(said) < 2:
+        if len(said) < 2 or is_guessed(said):
             return attributes
         return f'{attributes} textLength="{text_width(said, size, bold):.1f}" lengthAdjust="spacingAndGlyphs"'
 

@@ -18,7 +18,11 @@ namespace plots {
 
 namespace {
 
-std::string shown_rate(const SweptRate& rate) { return fmt::format("{:.3g}", rate.learning_rate.peak); }
+// "3.2e-4", as axes have it.
+std::string shown_rate(const SweptRate& rate) {
+  const std::string text = fmt::format("{:.1e}", rate.learning_rate.peak);
+  return fmt::format("{}e{}", text.substr(0, text[2] == '0' ? 1 : 3), std::stoi(text.substr(4)));
+}
 
 int64_t count_of(const LearningRateSweep& sweep, RateVerdict verdict) {
   return std::ranges::count(sweep.rates, verdict, &SweptRate::verdict);
@@ -145,8 +149,7 @@ std::string lr_sweep_table(const LearningRateSweep& as_written, const Look& look
   for (const SweptRate& rate : sweep.rates) {
     const std::string verdict = name_of(rate.verdict);
     const std::string line =
-        wrapped(fmt::format(rate_row, fmt::format("{:.3g}", rate.learning_rate.peak),
-                            rate.end ? fmt::format("{:.4g}", rate.end->mean) : "-",
+        wrapped(fmt::format(rate_row, shown_rate(rate), rate.end ? fmt::format("{:.4g}", rate.end->mean) : "-",
                             rate.end ? fmt::format("{:.2f}", rate.end->swing) : "-", verdict, rate.words),
                 std::string(why_at, ' '));
     text += look.painted(style_of(verdict), line, line.find(verdict), verdict.size());

@@ -102,9 +102,9 @@ def as_text(value):
 
 
 def mood_of(said):
-    """How the corner of the page looks: as the worst remark."""
-    severities = [remark["severity"] for remark in said["remarks"]]
-    return "bad" if "bad" in severities else "warn" if "warn" in severities else "good"
+    """How the corner of the page looks: good with a tick, else as the worst remark."""
+    severities = {remark["severity"]: remark["code"] for remark in said["remarks"]}
+    return "bad" if "bad" in severities else "good" if severities.get("good") == "trust" else "warn" if "warn" in severities else "grey"
 
 
 def render(page):

@@ -6,11 +6,11 @@ The drawing is the one that the page shows (theme.bare). An SVG follows the read
 import json
 import re
 from functools import cache
-from html import escape
+from html import escape, unescape
 
 import page
 import theme
-from letters import fitted, wrapped
+from letters import fitted, is_guessed, wrapped
 from words import clean
 
 MARGIN, LEAST_WIDTH, TITLE = 24, 760, 20  # px
@@ -74,6 +74,16 @@ def can_draw():
     except ImportError:
         return False
     return True
+
+
+def boxes(pictures):
+    """The letters of SVGs that no font here has."""
+    import vl_convert
+
+    letters = sorted({letter for svg in pictures for letter in unescape(svg.decode()) if is_guessed(letter) and letter.isprintable()})
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="40" height="40"><text y="30" font-size="30px" font-family="{theme.FONT}">'
+    box, *drawn = (vl_convert.svg_to_png(f"{head}{letter}</text></svg>") for letter in ("\U0010fffd", *letters[:40]))  # the first has none
+    return "".join(letter for letter, png in zip(letters, drawn) if png == box)
 
 
 def files(name, chart):

@@ -5,6 +5,7 @@
 #include "ablations/run/run_setting.h"
 #include "ablations/techniques/step_costs.h"
 #include "model/config.h"
+#include "plots/sentences.h"
 
 #include <algorithm>
 #include <map>
@@ -80,7 +81,7 @@ std::vector<Prediction> predictions_of(const Study& study, const std::vector<Tra
   const MachineLimits machine(study, traces);
   const StudyRung* above = nullptr;
   for (const StudyRung& rung : study.rungs) {
-    if (rung.peer || rung.status == RungStatus::not_applicable || rung.status == RungStatus::not_measured) continue;
+    if (rung.peer || is_left_out(rung)) continue;
     if (const auto& work = rung.least_work) {
       Prediction& prediction = predictions.emplace_back(Prediction{.rung = rung.index, .work = *work});
       if (above != nullptr && above->least_work) {

@@ -39,6 +39,11 @@ std::vector<std::string> flags_of(const Study& study) {
   return flags;
 }
 
+// Disturbed runs that medians bear.
+bool are_few(const std::vector<std::string>& flags, const Study& study) {
+  return flags.empty() || 10 * std::ssize(flags) < study.plan.runs_ok;
+}
+
 Remark trust_of(const Study& study) {
   int64_t passed = 0, proofs = 0;
   struct Counted {
@@ -56,18 +61,28 @@ Remark trust_of(const Study& study) {
   const bool is_whole = plan.runs_ok == static_cast<int64_t>(plan.runs_planned);
   const bool is_of_commands = of_commands(study);
   std::string text = fmt::format("{} of {} runs", plan.runs_ok, plan.runs_planned);
-  if (!is_of_commands) {
-    text += passed == proofs ? ", every rung proven" : fmt::format(", {} of {} proofs passed", passed, proofs);
-    if (passed == proofs) text += fmt::format(". {} proofs passed", passed);
+  const auto is_unproven = [](const StudyRung& rung) {
+    return !rung.peer && !is_left_out(rung) && rung.proofs.empty();
+  };
+  if (plan.runs_ok == 0) {
+    text += ", nothing measured";
+  } else if (why_unusable(study)) {
+    text += ", not usable";
+  } else if (is_of_commands) {
+    if (own.all == 0 && study.rungs.size() > 1) text += ", losses not compared";
+  } else {
+    const bool is_whole_ladder = passed == proofs && std::ranges::none_of(study.rungs, is_unproven);
+    text += is_whole_ladder ? fmt::format(", every rung proven. {} proofs passed", passed)
+                            : fmt::format(", {} of {} proofs passed", passed, proofs);
   }
   for (const auto& [of, what] :
        {std::pair(&own, is_of_commands ? "command" : "rung"), std::pair(&peers, "PyTorch mode")}) {
     if (of->all > 0) {
-      text += fmt::format(". {} of {}'s losses follow the reference's", of->following, number_of(of->all, what));
+      text += fmt::format(". The losses of {} of {} follow the reference's", of->following, number_of(of->all, what));
     }
   }
   const bool is_good = is_whole && passed == proofs && own.following == own.all && peers.following == peers.all &&
-                       flags_of(study).empty() && rungs_without_number(study).empty();
+                       are_few(flags_of(study), study) && rungs_without_number(study).empty();
   return {is_good ? Severity::good : Severity::info, "trust", text + ".", ""};
 }
 
@@ -79,11 +94,12 @@ void add_disturbances(const Study& study, const std::vector<ReportedRun>& runs, 
                     flags.empty() ? "" : ": " + shortened(flags.front(), 120)),
         capitalized(unusable->remedy) + " and begin a new study.");
   } else if (!flags.empty()) {
-    say(remarks, Severity::warn, "disturbed",
+    const bool few = are_few(flags, study);
+    say(remarks, few ? Severity::info : Severity::warn, "disturbed",
         fmt::format("{} of {} disturbed: {}.", flags.size(),
                     number_of(study.plan.runs_ok, "run") + (flags.size() == 1 ? " was" : " were"),
                     shortened(flags.front(), 120)),
-        capitalized(remedy_for(flags)) + " and measure again.");
+        few ? "" : capitalized(remedy_for(flags)) + " and measure again.");
   }
   const auto again = std::ranges::count_if(runs, [](const ReportedRun& run) {
     return run.status == RunStatus::ok && run.first_flags && !run.first_flags->empty();
@@ -173,7 +189,7 @@ std::vector<Remark> remarks_of(const Study& study, const std::vector<ReportedRun
         "`ladder ablate --resume --out FOLDER` measures the others.");
   }
   if (!study.finished) {
-    say(remarks, Severity::warn, "unfinished",
+    say(remarks, Severity::info, "unfinished",
         fmt::format("Unfinished: {} of {} planned runs are in.", study.plan.runs_ok, study.plan.runs_planned),
         of_commands(study) ? "`ladder measure --resume --out FOLDER` and the same commands make the others."
                            : "`ladder ablate --resume --out FOLDER` makes the others.");
@@ -208,6 +224,15 @@ std::vector<Remark> remarks_of(const Study& study, const std::vector<ReportedRun
 
 // ---- two studies
 
+// By their devices, if these differ.
+std::pair<std::string, std::string> names_of_two(const Report& report) {
+  const auto named = [&](size_t i) {
+    const std::string device = short_device(report.studies.at(i).study.device.name);
+    return device.substr(0, device.rfind(", "));
+  };
+  return named(0) == named(1) ? std::pair<std::string, std::string>("A", "B") : std::pair(named(0), named(1));
+}
+
 // The two compared at the last rung that both have.
 std::string headline_of_two(const Report& report) {
   for (const ReportedStudy& entry : report.studies) {
@@ -216,21 +241,23 @@ std::string headline_of_two(const Report& report) {
   if (!report.comparison || report.comparison->entries.empty()) return "The two studies have no rung in common";
   const ComparedRecipe& last = report.comparison->entries.back();
   const std::string name = in_quotes(last.label.starts_with("+ ") ? last.label.substr(2) : last.label);
+  const auto [a, b] = names_of_two(report);
+  if (!last.unusable.empty()) return fmt::format("Not usable at {}: {}", name, last.unusable);
   switch (last.verdict) {
     case harness::Verdict::regression:
-      return fmt::format("B is {} slower than A at {}", times(last.ratio), name);
+      return fmt::format("{} is {} slower than {} at {}", b, times(last.ratio), a, name);
     case harness::Verdict::improvement:
-      return fmt::format("B is {} faster than A at {}", times(1 / last.ratio), name);
+      return fmt::format("{} is {} faster than {} at {}", b, times(1 / last.ratio), a, name);
     case harness::Verdict::same:
-      return "A and B take the same time at " + name;
+      return fmt::format("{} and {} take the same time at {}", a, b, name);
     case harness::Verdict::inconclusive:
       break;
   }
-  return fmt::format("No clear difference at {}: B takes {} A's time", name, times(last.ratio));
+  return fmt::format("No clear difference at {}: {} takes {} the time of {}", name, b, times(last.ratio), a);
 }
 
 // The rungs at which it is the other way than at the last one. Empty: there is none.
-std::string other_way(const Comparison& comparison) {
+std::string other_way(const Comparison& comparison, const std::string& b) {
   using harness::Verdict;
   if (comparison.entries.empty()) return "";
   const Verdict last = comparison.entries.back().verdict;
@@ -243,7 +270,7 @@ std::string other_way(const Comparison& comparison) {
                                 times(other == Verdict::improvement ? 1 / entry.ratio : entry.ratio)));
   }
   if (names.empty()) return "";
-  return fmt::format("B is {} at {}.", other == Verdict::improvement ? "faster" : "slower", fmt::join(names, ", "));
+  return fmt::format("{} is {} at {}.", b, other == Verdict::improvement ? "faster" : "slower", fmt::join(names, ", "));
 }
 
 }  // namespace
@@ -275,7 +302,7 @@ Said said_of(const Report& report) {
             .remarks = {},
             .command = ""};
   if (report.comparison) {
-    said.lines.push_back(other_way(*report.comparison));
+    said.lines.push_back(other_way(*report.comparison, names_of_two(report).second));
     said.remarks = remarks_of(*report.comparison, sides_of_studies);
   }
   for (const auto& [side, study] : {std::pair("A", &a), std::pair("B", &b)}) {

@@ -60,6 +60,8 @@ def main(arguments=None):
         options = parser.parse_args(arguments)
         document = documents.load(options.document)
         written = documents.write(draw(document), options.folder)
+        if boxes := can_draw() and picture.boxes(place.read_bytes() for place in written if place.suffix == ".svg"):
+            print(f"Note: no font here has {boxes}: PNGs show boxes. Debian's fonts-noto-cjk and fonts-noto-color-emoji have most letters.")
         if can_draw():
             print(f"Open {next((place for place in written if place.suffix == '.html'), written[0])}")
         else:

@@ -72,7 +72,7 @@ def figures(names, argument):
         made = charts.module(name).draw(argument)
         if isinstance(made, Chart):
             drawn[name] = Figure(name, made)
-        else:
+        elif made.run and made.run not in missing:
             missing.append(made.run)
     return drawn, missing
 
@@ -101,8 +101,9 @@ def flatten(value, name=""):
 
 
 def values(label, pairs):
-    """A table of names and values; values that are no text as JSON."""
-    return Table(label, [("what", False), ("value", False)], [[Code_(name), Code_(value)] for name, value in pairs])
+    """A table of names and values; values that are no text as JSON. What is not known is left out."""
+    shown = [(name, float(f"{value:.10g}") if isinstance(value, float) else value) for name, value in pairs if value not in (None, {}, [], "")]
+    return Table(label, [("what", False), ("value", False)], [[Code_(name), Code_(value)] for name, value in shown])
 
 
 class Code_(NamedTuple):

@@ -38,6 +38,24 @@ bool is_filler(std::string_view word) {
          (word.ends_with("-Core") && is_digits(word.substr(0, word.size() - 5)));
 }
 
+// "B=16 T=1024 × 4 micro-steps", without the size that a sweep varies. `work`: a workload, or settings of a training.
+std::string sizes_words(const auto& work, std::optional<Swept> swept = {}) {
+  std::vector<std::string> sizes;
+  if (swept != Swept::batch) sizes.push_back(fmt::format("B={}", work.B));
+  if (swept != Swept::context) sizes.push_back(fmt::format("T={}", work.T));
+  if (swept != Swept::accumulation && work.accumulation != 1) {
+    sizes.push_back(fmt::format("\u00d7 {} micro-steps", work.accumulation));
+  }
+  return fmt::format("{}", fmt::join(sizes, " "));
+}
+
+std::string title_from(const std::string& subject, const std::string& sizes, const std::string& created, bool is_cpu) {
+  return fmt::format("{}{}{} \u00b7 {}{}", subject, sizes.empty() ? "" : " \u00b7 ", sizes,
+                     files::valid_utf8(created.substr(0, 10)), is_cpu ? " \u00b7 CPU figures" : "");
+}
+
+}  // namespace
+
 // "AMD EPYC 9B14, 2 threads" of "AMD EPYC(TM) 9B14 32-Core Processor @ 2.6GHz, 2 threads".
 std::string short_device(const std::string& device) {
   const size_t comma = device.rfind(", ");
@@ -58,31 +76,16 @@ std::string short_device(const std::string& device) {
   return shortened(kept, 50) + (comma == std::string::npos ? "" : shortened(device.substr(comma), 20));
 }
 
-// "B=16 T=1024 × 4 micro-steps", without the size that a sweep varies. `work`: a workload, or settings of a training.
-std::string sizes_words(const auto& work, std::optional<Swept> swept = {}) {
-  std::vector<std::string> sizes;
-  if (swept != Swept::batch) sizes.push_back(fmt::format("B={}", work.B));
-  if (swept != Swept::context) sizes.push_back(fmt::format("T={}", work.T));
-  if (swept != Swept::accumulation && work.accumulation != 1) {
-    sizes.push_back(fmt::format("\u00d7 {} micro-steps", work.accumulation));
-  }
-  return fmt::format("{}", fmt::join(sizes, " "));
-}
-
-std::string title_from(const std::string& subject, const std::string& sizes, const std::string& created, bool is_cpu) {
-  return fmt::format("{}{}{} \u00b7 {}{}", subject, sizes.empty() ? "" : " \u00b7 ", sizes,
-                     files::valid_utf8(created.substr(0, 10)), is_cpu ? " \u00b7 CPU figures" : "");
-}
-
-}  // namespace
-
 bool has_number(const StudyRung& rung) { return !rung.peer && rung.is_measured() && rung.ms_per_step; }
+
+bool is_left_out(const StudyRung& rung) {
+  return rung.status == RungStatus::not_applicable || rung.status == RungStatus::not_measured;
+}
 
 std::vector<const StudyRung*> rungs_without_number(const Study& study) {
   std::vector<const StudyRung*> rungs;
   for (const StudyRung& rung : study.rungs) {
-    const bool is_left_out = rung.status == RungStatus::not_applicable || rung.status == RungStatus::not_measured;
-    if (!rung.is_measured() && !is_left_out && rung.status != RungStatus::missing) rungs.push_back(&rung);
+    if (!rung.is_measured() && !is_left_out(rung) && rung.status != RungStatus::missing) rungs.push_back(&rung);
   }
   return rungs;
 }

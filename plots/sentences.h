@@ -15,6 +15,9 @@ namespace plots {
 // A rung of ours with a number that counts.
 bool has_number(const StudyRung& rung);
 
+// It was to have no number: nothing failed.
+bool is_left_out(const StudyRung& rung);
+
 // Those that should have one and do not, other programs' too.
 std::vector<const StudyRung*> rungs_without_number(const Study& study);
 
@@ -73,6 +76,7 @@ std::string clock_words(const Study& study, const StudyRung& rung);
 std::string title_of(const Study& study);
 std::string title_of(const Training& training, const NamedDevice& device);
 std::string model_on_device(const std::string& model, const std::string& device);
+std::string short_device(const std::string& device);  // "AMD EPYC 9B14, 2 threads"
 
 // The worst first; those of one severity stay in their order.
 std::vector<Remark> sorted(std::vector<Remark> remarks);

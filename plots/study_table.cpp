@@ -5,11 +5,13 @@
 #include "plots/remarks.h"
 #include "plots/sentences.h"
 #include "text/figures.h"
+#include "text/list.h"
 #include "text/text.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -126,7 +128,10 @@ std::string status_line(const Look& look, const std::string& label, size_t width
 }
 
 // With "B=16 " before what a sweep measures.
-std::string label(const Study& study, const StudyRung& rung) { return swept_words(study, rung) + rung.label; }
+std::string label(const Study& study, const StudyRung& rung) {
+  const bool only_moves = rung.optimization == "gpu" && !rung.command;  // the same arithmetic elsewhere
+  return swept_words(study, rung) + (only_moves ? "float32 on the GPU" : rung.label);
+}
 
 bool is_disturbed(const StudyRung& rung) { return rung.flags.has_value(); }
 const char* mark(const StudyRung& rung) { return is_disturbed(rung) ? "!" : " "; }
@@ -170,11 +175,6 @@ double slowest_ms(const Study& study) {
 // Whether ratios are against this rung, which took the place of the planned reference.
 bool replaces_reference(const Study& study, const StudyRung& rung) {
   return study.headline && study.headline->planned && study.headline->first == rung.index;
-}
-
-// It was to have no number: nothing failed.
-bool is_left_out(const StudyRung& rung) {
-  return rung.status == RungStatus::not_applicable || rung.status == RungStatus::not_measured;
 }
 
 // Below the table: the rungs that were planned without a number, and why. Rungs with the same reason stand together.
@@ -352,6 +352,20 @@ std::string names_line(const Study& study) {
   return names.empty() ? "" : wrapped("Names for --rung and --diff, in this order: " + names + ".");
 }
 
+// What pages fold away with each command.
+std::string command_lines(const Study& study) {
+  std::string text;
+  for (const StudyRung& rung : study.rungs) {
+    if (!rung.command) continue;
+    const std::string name = in_quotes(rung.title),
+                      seen = first_of(rung.command->seen.value_or(std::vector<std::string>{}), 3, 400);
+    if (!seen.empty()) text += wrapped(ascii_words(fmt::format("Seen with {}: {}.", name, seen)));
+    const std::string& losses = rung.command->losses;
+    if (!losses.empty()) text += wrapped(ascii_words(fmt::format("Losses of {}: {}.", name, losses)));
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string study_table(const Study& as_written, const Look& look, bool verbose) {
@@ -362,8 +376,15 @@ std::string study_table(const Study& as_written, const Look& look, bool verbose)
   std::string marks;
   if (has_ratio(study, is_unclear, false)) marks += "~ no clear change   ";
   if (has_ratio(study, has_no_interval, true)) marks += "? one run, no interval   ";
-  if (std::ranges::any_of(study.rungs, is_disturbed)) marks += "! disturbed runs";
+  if (std::ranges::any_of(study.rungs, is_disturbed)) marks += "! disturbed runs   ";
+  const auto drifts = [&](const StudyRung& rung) {  // then a reader's own quotient is another
+    if (!study.headline || !has_number(rung) || !rung.speedup_first || study.swept) return false;
+    const double first_ms = study.rungs[study.headline->first].ms_per_step->median;
+    return std::abs(first_ms / rung.ms_per_step->median / rung.speedup_first->ratio - 1) > 0.05;
+  };
+  if (std::ranges::any_of(study.rungs, drifts)) marks += "ratios are paired within repeats, not quotients of medians";
   if (!marks.empty()) text += look.painted(Style::faint, wrapped(marks));
+  text += command_lines(study);
   if (verbose) {
     for (const StudyRung& rung : study.rungs) {
       if (rung.explanation) text += wrapped(ascii_words(*rung.explanation), "  ");

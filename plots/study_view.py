@@ -2,16 +2,17 @@
 
 import charts
 import study as of
-from charts.gate import WORDS
-from sections import Beside, Cell, Code, Code_, Fold, Line, Page, Table, Told, figures, flatten, folded, remarks, trust, values
-from words import between, clean, count, digits3, judged_deviation, memory, milliseconds, number_of, percent, plain, rate, shorten, times
+from charts.gate import word_of
+from sections import Cell, Code, Code_, Fold, Line, Page, Table, Told, figures, flatten, folded, remarks, trust, values
+from words import between, clean, count, digits3, memory, milliseconds, number_of, percent, plain, rate, shorten, times
 
 NAME, CHARTS = "report", charts.OF_STUDY + charts.OF_REPORT
 MOODS = {"REGRESSION": "slower", "IMPROVEMENT": "strong"}  # of a comparison's ratio, where less is faster
-# What a reader may not know, on every page with figures of rungs.
+# What a reader may not know, on every page with figures of rungs. A study of commands has its own first word.
+RUNG = "**Rung**: a recipe of a training step, with one optimization more than the rung before it."
+COMMAND = "**Rung**: one command; what begins with + is added to the command before it."
 TERMS = [
-    "**Rung**: a recipe of a training step, with one optimization more than the rung before it.",
-    "**Run**: one fresh process that trains one rung. Its number is the median of its timed steps; a rung's number is the median of its runs.",
+    "**Run**: one fresh process of one rung. Its number is the median of its timed steps; a rung's number is the median of its runs.",
     "**Ratio**: the middle of the ratios within each repeat. It need not be the quotient of the two medians, and ratios need not multiply.",
     "**Interval**: 95 % confidence over runs, not steps. An interval that includes 1× shows no clear difference.",
     "**Proof**: what a run was seen to do. A rung whose proof fails has no number.",
@@ -19,12 +20,9 @@ TERMS = [
 
 
 def interval(estimate, form):
-    """'± 0.2 %' where the interval is narrow and even about its middle, else '[1.04 – 1.11]'; empty: there is none, or it tells nothing."""
-    lo, hi, center = estimate["lo"], estimate["hi"], estimate.get("median", estimate.get("ratio"))
-    if lo is None or hi is None or hi == lo or between(lo, hi, form) == "unknown":
-        return ""
-    above, below = ((hi - center) / center, (center - lo) / center) if center else (1, 1)
-    return f"± {100 * max(above, below):.2g} %" if max(above, below) < 0.1 and min(above, below) > 0.7 * max(above, below) else f"[{between(lo, hi, form)}]"
+    """'[1.04 – 1.11]'; empty: there is none, or it tells nothing."""
+    lo, hi = estimate["lo"], estimate["hi"]
+    return "" if lo is None or hi is None or hi == lo or between(lo, hi, form) == "unknown" else f"[{between(lo, hi, form)}]"
 
 
 def number(rung):
@@ -104,10 +102,12 @@ def batches(study):
 
 def predictions(part):
     rows = [[of.label(part["study"], rung), times(p["ratio"]), ratio(rung["speedup_previous"]), rate(p["work"]["bytes"], "B"), rate(p["work"]["flops"], "FLOP")]
-            for p in part.get("predictions", []) if p["ratio"] is not None for rung in [part["study"]["rungs"][p["rung"]]]]
+            for p in part.get("predictions", []) if p["ratio"] is not None and abs(p["ratio"] - 1) >= 0.0005 for rung in [part["study"]["rungs"][p["rung"]]]]
     if not rows:
         return []
     heads = [("rung", False), ("predicted", True), ("measured", True), ("least bytes", True), ("least FLOPs", True)]
+    if len({row[-1] for row in rows}) == 1:
+        heads, rows = heads[:-1], [row[:-1] for row in rows]
     return [Fold("predictions", ["Predicted and measured"],
                  [Line("Predicted: the least time of the rung above over the rung's own, from the bytes and FLOPs that a step cannot do without, at this "
                        "machine's measured rates."), Table("Predicted and measured", heads, rows)])]
@@ -130,42 +130,37 @@ def technique(told):
     return blocks
 
 
-def command_blocks(command):
+def command_blocks(command, ms):
     """The command as it was run, and what its lines told."""
     read = f"steps read from lines such as “{clean(command['shape'])}”" if command["shape"] else "no step was read"
     starts = f"first step after {digits3(command['first_step_s'])} s, in the trial after {digits3(command['cold_first_step_s'])} s"
     own = f"; it prints {digits3(command['own_ms'])} ms itself" if "own_ms" in command else ""
+    often = f", median {digits3(ms['median'])} ms" if ms else ""
     seen = command.get("seen")
     looked = [] if seen is None else [Line(f"Seen to differ: {'; '.join(map(clean, seen))}." if seen else "Nothing that can be seen differs: is the flag read?", "" if seen else "warn")]
-    return [Code(command["text"]), Line(f"Mean step {digits3(command['mean_ms'])} ms; {starts}; {read}{own}."), *looked]
+    return [Code(command["text"]), Line(f"Mean step {digits3(command['mean_ms'])} ms{often}; {starts}; {read}{own}."), *looked]
 
 
 def rung_fold(part, rung, place):
     """One line, and behind it all about the rung."""
     study = part["study"]
-    summary = [name(study, rung)]
-    if of.has_number(rung):
-        step = rung["speedup_previous"]
-        unit = of.memory_unit(study)
-        summary += ["" if step is None else times(step["ratio"]), milliseconds(rung["ms_per_step"]["median"]),
-                    or_dash(rung["peak_memory_bytes"], lambda x: f"{memory(x, unit)} {unit[0]}"), *([] if "command" in rung else ["proven"])]
-        judged = judged_deviation(rung["guard"]) if rung["guard"] else None
-        command = rung.get("command")
-        summary.append(f"losses {command['losses'].split(' (')[0]}" if command and command["losses"] else "reference" if not rung["guard"] else "guard: not finite" if judged is None else f"guard {judged:.1g}")
+    if not of.has_number(rung):
+        losses = shorten(of.reason(rung), 100)
+    elif rung["guard"]:
+        losses = "losses: same" if rung["guard"]["passed"] else "losses: not the same"
     else:
-        summary.append(shorten(of.reason(rung), 100))
+        losses = "losses not compared" if rung["said"]["guard"] else "reference"
+    summary = [name(study, rung), losses]
     blocks = [Line(rung["summary"])] if rung["summary"] else []
     if "command" in rung:
-        blocks += command_blocks(rung["command"])
+        blocks += command_blocks(rung["command"], rung["ms_per_step"])
     if rung.get("explanation"):
         blocks.append(Line(f"**What changed.** {rung['explanation']}"))
-    if rung.get("changed"):
-        blocks.append(Line(rung["changed"], "grey"))
     if of.has_number(rung):
         ms = rung["ms_per_step"]
         blocks.append(Line(f"{number_of(rung['runs_ok'], 'run')}, {number_of(ms['n'], 'timed step')}: quartiles {digits3(ms['q1'])} and {milliseconds(ms['q3'])}, "
                            f"min {digits3(ms['min'])}, max {milliseconds(ms['max'])}."))
-    blocks += [Line(f"Disturbed: {flag}", "warn") for flag in rung.get("flags", [])]
+    blocks += [Line(f"Disturbed: {flag}", "grey") for flag in rung.get("flags", [])]
     if rung["recipe_diff"]:
         blocks.append(Table("Change of the recipe", [("recipe", False), ("before", False), ("after", False)],
                             [[Code_(field), Code_(change[0]), Code_(change[1])] for field, change in rung["recipe_diff"].items()]))
@@ -179,7 +174,7 @@ def rung_fold(part, rung, place):
         if others := len(rung["proofs"]) - len(own):
             blocks.append(Line(f"{number_of(others, 'other proof')} passed, of settings that it shares with the rung before.", "grey"))
     if rung["said"]["guard"]:
-        blocks.append(Line(f"**Guard.** {rung['said']['guard']}.", "" if rung["guard"]["passed"] else "bad"))
+        blocks.append(Line(f"**Losses.** {rung['said']['guard']}.", "bad" if rung["guard"] and not rung["guard"]["passed"] else ""))
     told = part.get("techniques", {}).get(rung["optimization"])
     if told and part["explains"](rung):
         blocks.append(Fold(f"technique{part['end']}-{place}", ["How it works, what it costs, what others claim"], technique(told)))
@@ -195,7 +190,8 @@ def reproduce(study):
     if others:
         blocks.append(Table("Runs without a number", [("run", False), ("status", False), ("reason", False)],
                             [[clean(run["id"]), run["status"], clean(run["reason"])] for run in others]))
-    pairs = [*flatten(study["environment"])]
+    pairs = [(name if workload else name.replace("git_", "ladder.git_"), value) for name, value in flatten(study["environment"])
+             if workload or not name.startswith("compiler")]
     if workload:
         data = workload["data"]
         pairs += [("data", f"{data['source']}, {data['tokens']:,} tokens, sha256 {data['sha256']}"), ("seed", workload["seed"])]
@@ -204,18 +200,9 @@ def reproduce(study):
 
 
 def left_out(study):
-    """One line for the rungs that were not to be measured; those of one reason together."""
-    names = {}
-    for rung in study["rungs"]:
-        if "peer" not in rung and of.left_out(rung):
-            names.setdefault(shorten(of.reason(rung), 140), []).append(clean(rung["title"]))
-    out = [f"{', '.join(titles)} ({reason})" for reason, titles in names.items()]
-    return [Line(f"Left out: {'; '.join(out)}.", "grey")] if out else []
-
-
-def doubts(said):
-    """'2 doubts, above'"""
-    return number_of(sum(remark["severity"] in ("warn", "bad") for remark in said["remarks"]), "doubt") + ", above"
+    """The rungs that were not to be measured: the titles, and a line for each with its reason."""
+    out = {clean(rung["title"]): of.reason(rung) for rung in study["rungs"] if "peer" not in rung and of.left_out(rung)}
+    return [Line(f"Not in this ladder: {', '.join(out)}.", "grey")] if out else [], [Line(f"{title}: {reason}.", "grey") for title, reason in out.items()]
 
 
 def notes(report):
@@ -234,15 +221,14 @@ def blocks_of(part, report):
     study = part["study"]
     drawn, missing = figures(charts.OF_STUDY, part | {"published": report["published"], "ideal": ideal_of(report)})
     shown = []
+    if "sweep" in drawn:
+        drawn.pop("memory", None)  # it has a panel there
     lead = next((drawn.pop(name) for name in charts.LEADING if name in drawn), None)
     if lead:
         shown.append(lead)
-    shown += left_out(study)
-    if "peers" in drawn:
-        shown.append(drawn.pop("peers"))
-    half = [drawn.pop(name) for name in ("phases", "memory") if name in drawn]
-    if half:
-        shown.append(Beside(half))
+    without, reasons = left_out(study)
+    shown += without
+    shown += [drawn.pop(name) for name in ("peers", "phases", "memory") if name in drawn]
     explained = {}
     for rung in of.own_rungs(study):
         explained.setdefault(rung["optimization"], rung["index"])
@@ -252,10 +238,11 @@ def blocks_of(part, report):
         shown.append(Fold("peers", ["PyTorch, in numbers", number_of(len(of.peers(study)), "comparison")], [peers(part)]))
     if of.batches(study):
         shown.append(Fold("batches", ["What a batch costs"], [batches(study)]))
-    shown.append(Fold("numbers", ["Every number, with its interval"], [*([worths(study)] if of.worths(study) else []), numbers(study)]))
+    shown.append(Fold("numbers", ["Every number, with its interval"], [*([worths(study)] if of.worths(study) else []), numbers(study), *reasons]))
     shown += predictions(part)
     shown += [folded(figure) for figure in drawn.values()]
-    shown.append(Fold("trust", ["Can it be trusted?", trust(study["said"])], [*remarks(study["said"]), *notes(report), *map(Line, TERMS)]))
+    word = COMMAND if any("command" in rung for rung in study["rungs"]) else RUNG
+    shown.append(Fold("trust", ["Can it be trusted?", trust(study["said"])], [*remarks(study["said"]), *notes(report), Line(word), *map(Line, TERMS)]))
     return shown, missing, reproduce(study)
 
 
@@ -275,7 +262,7 @@ def two(report):
     drawn, missing = figures([name for name in charts.OF_REPORT if name != "roofline"], report)
     side = drawn.pop("side_by_side", None)
     rows = [[clean(e["label"]), digits3(e["base_ms"]), digits3(e["head_ms"]), Cell(times(e["ratio"]), interval(e, times), MOODS.get(e["verdict"], "grey")),
-             f"B is {WORDS[e['verdict']]}" if e["verdict"] in MOODS else WORDS[e["verdict"]]] for e in (report["comparison"] or {"entries": []})["entries"]]
+             f"B is {word_of(e)}" if e["verdict"] in MOODS else word_of(e)] for e in (report["comparison"] or {"entries": []})["entries"]]
     shown = [*([side] if side else [])]
     if rows:
         shown.append(Fold("numbers", ["Every number, with its interval"], [
@@ -285,7 +272,7 @@ def two(report):
         shown.append(Fold(f"study-{letter}", [f"{letter}: {clean(study['ladder']['title'])}", clean(study["said"]["headline"])],
                           [*map(Line, study["said"]["lines"]), numbers(study), Line(f"Its own page: `ladder report` {part['source']}", "grey")]))
     shown += [folded(figure) for figure in drawn.values()]
-    shown.append(Fold("trust", ["Can it be trusted?", doubts(report["said"])], [*remarks(report["said"]), *notes(report), *map(Line, TERMS)]))
+    shown.append(Fold("trust", ["Can it be trusted?"], [*remarks(report["said"]), *notes(report), Line(RUNG), *map(Line, TERMS)]))
     shown.append(Fold("more", ["What else could be measured"], [Line(run) for run in missing]))
     return Page(report["said"], shown, "report.json")
 

@@ -20,11 +20,9 @@ namespace {
 
 using harness::Quality;
 
-// "1.52x as fast [1.40-1.60]"
-std::string speedup_text(const OverSeeds& speedup) {
-  const std::string interval =
-      speedup.lo && speedup.hi ? fmt::format(" [{:.2f}-{:.2f}]", *speedup.lo, *speedup.hi) : "";
-  return fmt::format("{:.2f}x as fast{}", speedup.mean, interval);
+// " [1.40–1.60]"; empty: one seed has none.
+std::string between_text(const OverSeeds& speedup) {
+  return speedup.lo && speedup.hi ? fmt::format(" [{:.2f}\u2013{:.2f}]", *speedup.lo, *speedup.hi) : "";
 }
 
 // "+0.0031 nats [-0.0040, +0.0102]"
@@ -63,7 +61,12 @@ std::string words_of_rung(const TimeToLoss& study, size_t index) {
   }
   if (index == study.reference) said.emplace_back("the others are compared with it");
   if (rung.speedup) {
-    said.push_back(speedup_text(*rung.speedup) + (rung.counts ? "" : ", which does not count"));
+    if (!rung.counts) {
+      said.push_back(
+          fmt::format("{:.2f}\u00d7 as fast{}, which does not count", rung.speedup->mean, between_text(*rung.speedup)));
+    } else if (rung.speedup->lo) {
+      said.push_back("95 %" + between_text(*rung.speedup));
+    }
   }
   if (rung.difference) said.push_back("at the end " + difference_text(*rung.difference));
   return fmt::format("{}", fmt::join(said, "; "));
@@ -108,8 +111,8 @@ std::vector<std::string> to_loss_lines(const TimeToLoss& study) {
   std::vector<std::string> lines;
   const RungToLoss& reference = study.rungs[study.reference];
   if (const RungToLoss* best = clearly_fastest(study)) {
-    std::string line = fmt::format("\u201c{}\u201d against \u201c{}\u201d: {}", best->title, reference.title,
-                                   speedup_text(*best->speedup));
+    std::string line = fmt::format("\u201c{}\u201d against \u201c{}\u201d: 95 %{}", best->title, reference.title,
+                                   between_text(*best->speedup));
     if (best->difference) {
       line +=
           fmt::format("; same quality: {} at the end, margin {:g}", difference_text(*best->difference), study.margin);
@@ -192,7 +195,7 @@ std::string to_loss_table(const TimeToLoss& as_written, const Look& look) {
                                                  rung.loss ? fmt::format("{:.4f}", *rung.loss) : "-", quality));
     const size_t at = line.rfind(quality);  // not there where figures of a made-up document take the line
     text += at == std::string::npos ? line : look.painted(style_of(quality), line, at, quality.size());
-    text += look.painted(Style::faint, wrapped("  " + rung.words, "  "));
+    text += look.painted(Style::faint, wrapped("  " + ascii_words(rung.words), "  "));
   }
   text += look.painted(Style::faint, std::string(columns(), '-') + "\n");
   return text + said_text(study.said, look);

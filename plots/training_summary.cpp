@@ -156,7 +156,7 @@ std::vector<Remark> remarks_on(const Training& training, const Steps& steps) {
     remarks.push_back({Severity::bad, "not-finite", "The training stopped there.",
                        "Try a smaller `--lr`, more `--warmup-steps`, or a smaller `--clip`."});
   } else if (ended_early(training, steps)) {
-    remarks.push_back({Severity::warn, "unfinished",
+    remarks.push_back({Severity::info, "unfinished",
                        fmt::format("It has not ended: {} of {} steps.", plain(static_cast<double>(last.step)),
                                    plain(static_cast<double>(training.settings.steps))),
                        "`ladder train --resume` continues it."});
@@ -176,7 +176,7 @@ std::vector<Remark> remarks_on(const Training& training, const Steps& steps) {
   const auto is_spike = [](const TrainingStep& step) { return step.spike.has_value(); };
   if (const auto spike = std::ranges::find_if(steps, is_spike); spike != steps.end()) {
     remarks.push_back(
-        {Severity::warn, "spikes",
+        {Severity::info, "spikes",
          fmt::format("{}: the first is the loss of step {}, {:g} standard deviations above those before it.",
                      number_of(std::ranges::count_if(steps, is_spike), "spike"), spike->step, spike_z),
          ""});

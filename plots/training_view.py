@@ -38,8 +38,8 @@ def rungs(document):
         return [clean(rung["title"]), digits3(rung["seconds"]) if rung["seconds"] else "—", Cell(times(rung["speedup"]["mean"]), mood="strong") if rung["counts"] else "—",
                 f"{rung['loss']:.4f}" if rung["loss"] is not None else "—", quality, clean(rung["words"])]
 
-    return Fold("rungs", ["Rung by rung"], [Table("Rung by rung", [("rung", False), ("seconds to the loss", True), ("speedup", True), ("ends at", True), ("quality", False),
-                                                                   ("what was seen", False)], [row(index, rung) for index, rung in enumerate(document["rungs"])])])
+    return Table("Rung by rung", [("rung", False), ("seconds to the loss", True), ("speedup", True), ("ends at", True), ("quality", False), ("what was seen", False)],
+                 [row(index, rung) for index, rung in enumerate(document["rungs"])])
 
 
 TABLES = {"lr_sweep": rates, "to_loss": rungs}

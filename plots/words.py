@@ -12,7 +12,7 @@ def shorten(text, limit):
     if len(text) <= limit:
         return text
     blank = text.rfind(" ", limit // 2, limit)
-    return text[: blank if blank > 0 else limit - 1].rstrip() + "…"
+    return text[: blank if blank > 0 else limit - 1].rstrip(" \u200d") + "…"
 
 
 def wrap(text, limit, most=3):
@@ -56,12 +56,12 @@ def times(x, *, sign="×"):
     return f"{x:.{3 if x != 1 and f'{x:.2f}' == '1.00' else 2}f}{sign}"
 
 
-UNKNOWN = 1000  # hi / lo of an interval that says nothing, as two runs far from each other have
+UNKNOWN = 10  # hi / lo of an interval that says nothing, as in text/figures.cpp
 
 
 def between(lo, hi, form, to=" – "):
     """2.55 – 2.68, or "unknown"."""
-    return "unknown" if hi > UNKNOWN * lo else f"{form(lo)}{to}{form(hi)}"
+    return "unknown" if hi >= UNKNOWN * lo else f"{form(lo)}{to}{form(hi)}"
 
 
 def percent(x):

@@ -256,19 +256,7 @@ std::pair<double, double> sm_clocks(const RunsByRepeat& runs) {
 
 // What its lines leave in doubt. `warn` gets each in words.
 void warn_of_command(const StudyCommand& command, const RunsByRepeat& runs, const auto& warn) {
-  const double median = harness::median(times_in(runs)), mean = command.mean_ms;
-  if (std::abs(mean / median - 1) > 0.05) {
-    int64_t slow = 0, all = 0;
-    for (const auto& [repeat, run] : runs) {
-      all += std::ssize(run.timed_ms);
-      slow += std::ranges::count_if(run.timed_ms, [&](double ms) { return ms > 2 * run.median_ms; });
-    }
-    std::string words = fmt::format("its mean step is {:.3g} ms, its median {:.3g} ms", mean, median);
-    if (slow > 0) {
-      words += fmt::format("; {} of {} intervals took over twice as long (evaluation, checkpoints?)", slow, all);
-    }
-    warn(words);
-  }
+  const double median = harness::median(times_in(runs));
   if (command.own_ms && std::abs(*command.own_ms / median - 1) > 0.05) {
     warn(
         fmt::format("it prints {:.3g} ms for a step of {:.3g} ms: it does not wait for the device, or counts otherwise",
@@ -298,7 +286,7 @@ void warn_of_rungs(const Plan& plan, const Measured& measured, const Rungs& rung
     const RunsByRepeat& data = measured.runs_of[i];
     if (data.empty()) continue;
     const auto warn = [&](const std::string& text) {
-      warnings.push_back(fmt::format("rung {} \"{}\": {}", i, planned.title, text));
+      warnings.push_back(fmt::format("\"{}\": {}", planned.title, text));
     };
     if (const auto failure = measured.failures.find(i); failure != measured.failures.end()) {
       warn(failure->second.reason);

@@ -105,7 +105,7 @@ CommandGuard guard_command(const RunsByRepeat& runs, const RunsByRepeat& referen
   guard.deviation = harness::mean_with_interval(deviations).center;
   guard.passed = std::abs(*guard.deviation) <= guard.tolerance;
   guard.steps = std::ssize(worst.off);
-  const std::string figures = fmt::format("{:.3g} off at steps {} to {}, {:.3g} allowed", std::abs(*guard.deviation),
+  const std::string figures = fmt::format("{:.3g} off at steps {} to {}, limit {:.3g}", std::abs(*guard.deviation),
                                           worst.first, worst.last, guard.tolerance);
   if (guard.passed) return {guard, fmt::format("the same ({})", figures)};
   guard.message = fmt::format("other losses: {}; the two are different trainings", figures);

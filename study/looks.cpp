@@ -93,7 +93,7 @@ std::optional<std::vector<std::string>> seen_to_differ(const fs::path& before_fi
   const auto of = [](const Json& look, const char* name) { return files::field_or_null(look, name); };
   const auto compare = [&](const char* name, const char* what, auto text) {
     const Json was = of(*before, name), is = of(*after, name);
-    if (differ(was, is)) lines.push_back(fmt::format("{} {} -> {}", what, text(was), text(is)));
+    if (differ(was, is)) lines.push_back(fmt::format("{} {} \u2192 {}", what, text(was), text(is)));
   };
   compare("compiled_regions", "compiled regions", text_of);
   compare("graph_launches_per_step", "graph launches in a step", text_of);
@@ -104,7 +104,7 @@ std::optional<std::vector<std::string>> seen_to_differ(const fs::path& before_fi
     return optimizers_text(of(look, "optimizers"), of(look, "optimizer_ran"));
   };
   if (optimizer(*before) != optimizer(*after)) {
-    lines.push_back(fmt::format("optimizer {} -> {}", optimizer(*before), optimizer(*after)));
+    lines.push_back(fmt::format("optimizer {} \u2192 {}", optimizer(*before), optimizer(*after)));
   }
   compare("parameter_types", "parameters", counts_text);
   compare("parameters", "parameters", text_of);
@@ -115,7 +115,7 @@ std::optional<std::vector<std::string>> seen_to_differ(const fs::path& before_fi
   if (was.is_object() && is.is_object()) {
     for (const std::string& name : names_in(was, is)) {
       const Json old = was.value(name, Json()), value = is.value(name, Json());
-      if (old != value) lines.push_back(fmt::format("{} {} -> {}", text_of(name), text_of(old), text_of(value)));
+      if (old != value) lines.push_back(fmt::format("{} {} \u2192 {}", text_of(name), text_of(old), text_of(value)));
     }
   }
   return lines;

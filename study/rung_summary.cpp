@@ -1,5 +1,6 @@
 #include "study/rung_summary.h"
 
+#include "ablations/plan/modes.h"
 #include "ablations/profile/utilization.h"
 #include "ablations/techniques/techniques.h"
 #include "harness/stats/stats.h"
@@ -82,7 +83,7 @@ StudyRung planned_rung(const Plan& plan, size_t index) {
   StudyRung rung;
   rung.index = index;
   if (!planned.optimization.empty()) rung.optimization = planned.optimization;
-  rung.title = planned.title;
+  rung.title = planned.peer.empty() ? planned.title : peer_title(planned.peer);
   rung.summary = summary_in(plan, index);
   if (!planned.peer.empty()) rung.peer = planned.peer;
   rung.against = planned.against;

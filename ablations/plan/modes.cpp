@@ -31,7 +31,7 @@ struct PeerMode {
 constexpr std::array<PeerMode, 5> known_peer_modes{{{"eager", "PyTorch eager"},
                                                     {"compile", "PyTorch compile"},
                                                     {"max-autotune", "PyTorch max-autotune", 10},
-                                                    {"cuda-graphs", "PyTorch CUDA graphs", 10},
+                                                    {"cuda-graphs", "PyTorch compile with CUDA graphs", 10},
                                                     {"fp8", "PyTorch fp8", 89, true}}};
 
 [[noreturn]] void refuse(const std::string& message) { throw std::invalid_argument(message); }

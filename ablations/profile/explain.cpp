@@ -161,16 +161,15 @@ std::string names_in(const Explanation& explanation, double least_ms, bool step_
   return capitalized(fmt::format("{}", fmt::join(parts, "; "))) + (parts.empty() ? "" : ".");
 }
 
-// Empty where neither trace was disturbed.
+// Empty where neither trace was disturbed: then a difference has a cause in the two.
 std::string disturbances(const TraceDocument& before, const TraceDocument& after) {
-  std::string text;
+  std::vector<std::string> of;
   for (const TraceDocument* trace : {&before, &after}) {
-    if (!trace->flags) continue;
-    for (const std::string& flag : *trace->flags) {
-      text += fmt::format(" The trace of \"{}\" was disturbed, which may be what is seen: {}.", trace->title, flag);
+    for (const std::string& flag : trace->flags.value_or(std::vector<std::string>{})) {
+      of.push_back(fmt::format("the trace of \"{}\" was disturbed: {}", trace->title, flag));
     }
   }
-  return text;
+  return of.empty() ? "" : fmt::format("Not usable: {}.", fmt::join(of, "; "));
 }
 
 void check_same(const char* field, const Json& before, const Json& after) {
@@ -218,7 +217,9 @@ Explanation explain(const TraceDocument& before, const TraceDocument& after, boo
   check_same("device", json_of(before.device), json_of(after.device));
   check_same("workload", json_of(before.workload), json_of(after.workload));
   const TraceSummary &a = before.summary, &b = after.summary;
-  Explanation explanation{.before = before.title, .after = after.title, .totals = totals_of(before, after)};
+  Explanation explanation{.before = before.title, .after = after.title, .words = disturbances(before, after)};
+  if (!explanation.words.empty()) return explanation;
+  explanation.totals = totals_of(before, after);
   visit_pairs(by_phase(a), by_phase(b), [&](const std::string& phase, const StepTime& x, const StepTime& y) {
     explanation.phases.push_back({.phase = phase, .before_ms = x.ms, .after_ms = y.ms, .clear = !overlap(x, y)});
   });
@@ -232,7 +233,7 @@ Explanation explain(const TraceDocument& before, const TraceDocument& after, boo
   });
   std::ranges::stable_sort(explanation.names, std::greater(),
                            [](const Explanation::Name& name) { return std::abs(name.after_ms - name.before_ms); });
-  explanation.words = sentence(explanation, a, b, step_changed) + disturbances(before, after);
+  explanation.words = sentence(explanation, a, b, step_changed);
   explanation.changed = names_in(explanation, worth_telling * a.wall_ms, step_changed);
   return explanation;
 }
@@ -269,6 +270,7 @@ std::string explanation_table(const Explanation& explanation) {
   const std::string line = std::string(columns(), '-') + "\n";
   std::string text = fmt::format("\n{}{}\n", wrapped(printable(explanation.words)),
                                  explanation.changed.empty() ? "" : wrapped(printable(explanation.changed)));
+  if (explanation.totals.empty()) return text;
   text += fmt::format("{:<30} {:>15} {:>15}\n", "in a step", shortened(printable(explanation.before), 15),
                       shortened(printable(explanation.after), 15)) +
           line;

@@ -33,7 +33,8 @@ std::optional<size_t> best_of(const std::vector<SweptRate>& rates) {
 RateReason reason_of(const SweptRate& rate, const SweptRate& best, bool is_above) {
   if (!rate.end || (is_above && has_risen(rate))) return RateReason::diverged;
   if (is_above && rate.end->swing > std::max(rate_margin, swing_ratio * best.end->swing)) return RateReason::oscillates;
-  if (rate.end->mean <= best.end->mean + rate_margin) return RateReason::near_the_best;
+  // One training each: what its losses swing by anyway tells no two rates apart.
+  if (rate.end->mean <= best.end->mean + std::max(rate_margin, best.end->swing)) return RateReason::near_the_best;
   if (is_above) return RateReason::falls_behind;
   return rate.end->fall > best.end->fall + rate_margin ? RateReason::still_falling : RateReason::falls_slowly;
 }

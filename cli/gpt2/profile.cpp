@@ -177,7 +177,7 @@ int diff(const ProfileFlags& flags) {
   const auto [before, after] = flags.compares_files() ? traces_in_files(flags) : traced_rungs(flags);
   const Explanation explanation = explain(before, after);
   fmt::print("{}\n", flags.json ? files::ascii_text(to_json(explanation)) : explanation_table(explanation));
-  return 0;
+  return explanation.totals.empty() ? 3 : 0;  // not usable
 }
 
 int show_metrics(const ProfileFlags& flags, const std::vector<std::string>& metrics) {

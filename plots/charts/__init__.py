@@ -25,11 +25,11 @@ class Chart(NamedTuple):
 
 
 class Missing(NamedTuple):
-    run: str  # the command that makes what is missing, or why there is none; commands stand in `code`
+    run: str  # the command that makes what is missing, or why there is none; commands stand in `code`; empty: it would show nothing
 
 
 LEADING = ["ladder", "attribution", "sweep"]  # one for each group of modes
-OF_STUDY = [*LEADING, "peers", "memory", "phases", "steps", "losses", "energy"]
+OF_STUDY = [*LEADING, "peers", "memory", "phases", "phases_of_all", "steps", "losses", "energy"]
 OF_REPORT = ["side_by_side", "roofline", "history", "gate"]
 OF_TRAINING = ["training_loss", "training_speed", "learning_rate", "norm"]
 OF_LR_SWEEP = ["lr_sweep", "lr_curves"]

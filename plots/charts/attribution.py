@@ -31,7 +31,7 @@ def rows(listed, first_method, called):
         for worth in sorted(of, key=lambda w: list(COLORS).index(w["method"])):
             number = worth["ratio"] is not None
             interval = number and worth["lo"] is not None and worth["hi"] is not None and between(worth["lo"], worth["hi"], times) != "unknown"
-            text = times(worth["ratio"]) if number else ""
+            text = (f"{worth['ratio']:.2f}×" if unclear(worth) else times(worth["ratio"])) if number else ""
             said = between(worth["lo"], worth["hi"], times) if interval else ""
             lines.append({"group": group, "method": called[worth["method"]], "ratio": worth["ratio"],
                           "lo": worth["lo"] if interval else None, "hi": worth["hi"] if interval else None,

@@ -14,6 +14,10 @@ WORDS = {"REGRESSION": "slower", "IMPROVEMENT": "faster", "SAME": "the same", "I
 SHAPES = {"REGRESSION": "triangle-right", "IMPROVEMENT": "triangle-left", "SAME": "circle", "INCONCLUSIVE": "cross"}
 
 
+def word_of(entry):
+    return "not usable" if entry.get("unusable") else WORDS[entry["verdict"]]
+
+
 def said_of(entry):
     lo, hi = interval(entry)
     return times(entry["ratio"]) + ("" if lo is None else f" ({between(lo, hi, times)})")
@@ -36,7 +40,7 @@ def rows(gates):
         for entry, noise in zip(gate["comparison"]["entries"], gate["noise"] or [None] * len(gate["comparison"]["entries"])):
             lo, hi = interval(entry)
             name, text = shorten(day + clean(entry["label"]), 60), said_of(entry)
-            word, ink = WORDS[entry["verdict"]], COLORS[entry["verdict"]]
+            word, ink = word_of(entry), COLORS[entry["verdict"]]
             said = word
             if loses(entry):
                 word, ink = "losses differ", BAD_INK

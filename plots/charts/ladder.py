@@ -113,7 +113,7 @@ def peer_line(line, x, rows_):
              "encoding": {**at, "y": {"value": -26 if rows_.narrow else -12}, "description": {"field": "said", "type": "nominal"}}}]
 
 
-def drawing(data, marks, peers, unit_name, narrow):
+def drawing(data, marks, peers, unit_name, rate_name, narrow):
     rows_ = Rows(data, BAR_WIDTH, narrow)
     x = rows_.x("rate", None, rows_.domain("text", [m["published"] for m in marks] + [p["peer"] for p in peers]), labelExpr=RATE, tickCount=4)
     color = {"condition": {"test": "datum.change === 'unclear'", "value": PALE_BAR}, "value": BAR}
@@ -127,6 +127,7 @@ def drawing(data, marks, peers, unit_name, narrow):
                                 "strokeWidth": 1.5, "opacity": 1, "yOffset": rows_.down + rows_.bar / 2 + 4},
                        "encoding": {"y": rows_.y, "x": {**x, "field": "published"}, "description": {"field": "aria", "type": "nominal"}}})
     layers += [layer for line in peers for layer in peer_line(line, x, rows_)]
+    layers += rows_.column("unit", rate_name, 0, align="left")[1:]
     right = rows_.width
     if narrow:
         layers += [*rows_.names(right - 120), *rows_.column("step", "× step", right - 62, "step_ink"),
@@ -148,7 +149,8 @@ def lines(study, data, marks):
             if any(d["change"] == change for d in data)]
     if all(d["rate"] is None for d in data):
         return []
-    said = " · ".join([f"{rate_unit(study)}, {runs_said(study)}, {whiskers_said(study, data)}", *seen])
+    how = ["× paired within repeats"] * any(d["step"] != "—" for d in data) + seen if is_usable(study["said"]) else ["pale: nothing is claimed"]
+    said = " · ".join([runs_said(study), whiskers_said(study, data), *how])
     return [said + (" · ◊ published, not measured here" if marks else "")]
 
 
@@ -156,6 +158,5 @@ def draw(part):
     study = part["study"]
     if study["mode"] != "cumulative":
         return Missing("`ladder ablate` switches the optimizations on one after another")
-    data, marks, peers, unit_name = rows(study), published(part), compiled(study), memory_unit(study)[0]
-    return Chart(study["said"]["headline"], lines(study, data, marks), about(study),
-                 drawing(data, marks, peers, unit_name, False), drawing(data, marks, peers, unit_name, True))
+    shown = rows(study), published(part), compiled(study), memory_unit(study)[0], rate_unit(study)
+    return Chart(study["said"]["headline"], lines(study, *shown[:2]), about(study), drawing(*shown, False), drawing(*shown, True))

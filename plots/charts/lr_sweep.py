@@ -14,7 +14,9 @@ LOOKS = {"falls slowly": ("too low", "square"), "still falling": ("too low", "tr
 
 
 def rate_of(rate):
-    return f"{rate['learning_rate']['max']:.3g}"
+    """'3.2e-4', as the axis has it."""
+    digits, exponent = f"{rate['learning_rate']['max']:.1e}".split("e")
+    return f"{digits.removesuffix('.0')}e{int(exponent)}"
 
 
 def called(reason):

@@ -87,8 +87,12 @@ def title(study):
 
 def draw(part):
     study = part["study"]
-    if not any(known(r) for r in own_rungs(study)):
+    peaks = [rung["peak_memory_bytes"] for rung in own_rungs(study) if known(rung)]
+    if not peaks:
         return Missing("`ladder ablate` measures it; no rung of this study has a number")
+    is_known = any(2 * sum(size for name, size in split(rung).items() if name != "other") > rung["peak_memory_bytes"] for rung in own_rungs(study) if known(rung))
+    if not is_known and max(peaks) < 1.1 * min(peaks):
+        return Missing("")  # a column of the ladder says it
     (data, parts), unit_name = rows(study), memory_unit(study)[0]
     return Chart(title(study), [explained(data, parts)], about(study),
                  drawing(data, parts, unit_name, False), drawing(data, parts, unit_name, True))

@@ -3,8 +3,8 @@
 import math
 
 from charts import Chart, Missing, about
-from charts.course import WIDTH, band, band_said, has_band, line, rows, view, x_of
-from theme import BAR, GREY, INK, NARROW, TEXT, axis
+from charts.course import band, band_said, has_band, line, rows, view, x_of
+from theme import BAR, INK, axis
 from words import plain
 
 
@@ -28,11 +28,8 @@ def drawing(report, narrow):
     layers = [band(data, x, y, BAR)] if has_band(data) else []
     layers.append(line(data, x, y, BAR, f"norm of the gradients, from {plain(data[0]['mean'])} to {plain(data[-1]['mean'])}"))
     if clip:
-        at = {"data": {"values": [{"clip": clip, "text": f"clipped to {plain(clip)}"}]}}
-        place = {**y, "field": "clip"}
-        layers += [{**at, "mark": {"type": "rule", "strokeDash": [4, 3], "color": GREY, "aria": False}, "encoding": {"y": place}},
-                   {**at, "mark": {"type": "text", "align": "right", "baseline": "bottom", "dy": -3, "fontSize": TEXT, "color": INK, "aria": False},
-                    "encoding": {"x": {"value": (NARROW - 66 if narrow else WIDTH) - 4}, "y": place, "text": {"field": "text", "type": "nominal"}}}]
+        layers.append({"data": {"values": [{"clip": clip}]}, "mark": {"type": "rule", "strokeDash": [4, 3], "color": INK, "aria": False},
+                       "encoding": {"y": {**y, "field": "clip"}}})
     return view(layers, narrow)
 
 
@@ -41,4 +38,6 @@ def draw(report):
     if not data:
         return Missing("no norm of this training's gradients is finite")
     marks = ["blue: norm of all gradients together, before clipping" + (f", {band_said(report)}" if has_band(data) else "")]
-    return Chart("Norm of the gradients", [*marks, "log scale"], about(report), drawing(report, False), drawing(report, True))
+    clip = report["training"]["settings"]["clip"]
+    marks += [f"dashes: clipped to {plain(clip)}"] if clip else []
+    return Chart("Norm of the gradients", [" · ".join([*marks, "log scale"])], about(report), drawing(report, False), drawing(report, True))

@@ -1,4 +1,4 @@
-"""Where a step's time goes: the phases of each traced rung, and the time in which the device did nothing.
+"""Where a step's time goes: the phases of the rung that leads, and the time in which the device did nothing. phases_of_all has every rung.
 
 A bar is as long as the rung's own step in the ladder. The traced step may be slower or faster: only its division is taken.
 Operations that run at the same time count twice. Idle time is what the busy time leaves.
@@ -6,7 +6,7 @@ Operations that run at the same time count twice. Idle time is what the busy tim
 
 from charts import Chart, Missing, about
 from charts.rungs import Rows, disturbed, row
-from study import has_number, lead, own_rungs
+from study import has_number, label, lead, own_rungs
 from theme import GREY, PARTS
 from words import digits3, milliseconds, shorten
 
@@ -32,18 +32,18 @@ def parts_of(rung):
     return sorted([*phases, (IDLE, IDLE, step["idle_ms"] or 0)], key=lambda part: list(COLORS).index(part[0]))
 
 
-def rows(study, ideal=None):
+def rows(study, rungs, ideal=None):
     """(one object for each rung, one for each part of each rung). `ideal`: (a rung's title, {phase: the least ms}); its row is the last."""
     out, parts = [], []
-    for rung in (r for r in own_rungs(study) if traced(r)):
+    for rung in rungs:
         d = row(study, rung, len(out), ms=None, busy=share(rung["profile"]["busy_percent"]))
         out.append(d)
         for order, (part, name, ms) in enumerate(parts_of(rung)):
             if ms > 0:
                 parts.append({"row": d["row"], "part": part, "order": order, "size": ms,
                               "aria": f"{d['rung']}: {shorten(name, 40)} {milliseconds(ms)}{disturbed(rung)}"})
-    if ideal and any(ideal[0] in (r["title"], r["label"]) for r in own_rungs(study)):
-        d = {"row": len(out), "rung": f"ideal for {ideal[0].removeprefix('+ ')}", "reason": "", "ms": None, "busy": "—"}
+    if ideal and any(ideal[0] in (r["title"], r["label"]) for r in rungs):
+        d = {"row": len(out), "rung": "its ideal" if len(rungs) == 1 else f"ideal for {ideal[0].removeprefix('+ ')}", "reason": "", "ms": None, "busy": "—"}
         out.append(d)
         parts += [{"row": d["row"], "part": part if part in COLORS else OTHER, "order": order, "size": ms, "aria": f"{d['rung']}: {part} {milliseconds(ms)}"}
                   for order, (part, ms) in enumerate(sorted(ideal[1].items(), key=lambda p: list(COLORS).index(p[0]) if p[0] in COLORS else 99)) if ms > 0]
@@ -62,17 +62,15 @@ def drawing(data, parts, narrow):
     return {"data": {"values": data}, **rows_.view(layers)}
 
 
-def title(study):
-    """Of the rung that the study leads with, or the last traced one."""
-    ends = [rung for rung in (lead(study) or ())[1:] if traced(rung)] or [r for r in own_rungs(study) if traced(r)]
-    part, _, ms = max(parts_of(ends[-1]), key=lambda p: p[2])
-    return f"Where the time goes: {part} {digits3(ms)} of {milliseconds(ends[-1]['profile']['step']['ms'])}"
-
-
-def draw(part):
+def draw(part, every=False):
     study = part["study"]
-    if not any(traced(r) for r in own_rungs(study)):
+    rungs = [rung for rung in own_rungs(study) if traced(rung)]
+    if len(rungs) <= every:
         return Missing("`ladder ablate --explain` traces each rung, too")
-    data, parts = rows(study, part.get("ideal"))
-    lines = ["the measured step, split as in one traced run · busy: share of the step in which anything ran"]
-    return Chart(title(study), lines, about(study), drawing(data, parts, False), drawing(data, parts, True))
+    counts = ([rung for rung in (lead(study) or ())[1:] if traced(rung)] or rungs)[-1:]  # the rung that the study leads with, or the last traced one
+    data, parts = rows(study, rungs if every else counts, part.get("ideal"))
+    name, _, ms = max(parts_of(counts[0]), key=lambda p: p[2])
+    title = "Where the time of each rung goes" if every else f"Where the time goes: {name} {digits3(ms)} of {milliseconds(counts[0]['profile']['step']['ms'])}"
+    without = [label(study, rung) for rung in own_rungs(study) if every and has_number(rung) and rung not in rungs]
+    lines = ["the measured step, split as in one traced run · busy: share of the step in which anything ran" + f" · not traced: {', '.join(without)}" * bool(without)]
+    return Chart(title, lines, about(study), drawing(data, parts, False), drawing(data, parts, True))

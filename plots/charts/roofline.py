@@ -16,8 +16,11 @@ WIDTH, HEIGHT, BARS, ROW, MOST_ROWS, MOST_LABELS, LABEL = 370, 300, 290, 24, 14,
 HEAD = {"anchor": "start", "frame": "group", "fontSize": 13, "fontWeight": "normal", "color": INK, "offset": 10}
 
 
+PLAIN = {"c_attn": "QKV", "attn_proj": "attention projection", "c_fc": "MLP up", "mlp_proj": "MLP down", "embed": "embedding", "head_loss": "head and loss"}
+
+
 def name_of(part):
-    return shorten(part["phase"] if part["phase"] == part["part"] else f"{part['phase']} {part['part']}", 40)
+    return shorten(part["phase"] if part["phase"] == part["part"] else f"{part['phase']} {PLAIN.get(part['part'], part['part'])}", 40)
 
 
 def rows(roofline):
@@ -29,7 +32,7 @@ def rows(roofline):
         name = name_of(part)
         far = "" if part["distance"] is None else f", {times(part['distance'])} its ideal of {milliseconds(part['limit_ms'])}"
         bound = f", bound by {part['bound_by']}" if part["bound_by"] != "none" else ""
-        row = {"part": name, "label": shorten(part["part"], 24), "phase": shorten(part["phase"], 20), "ink": COLORS.get(part["phase"], GREY),
+        row = {"part": name, "label": shorten(PLAIN.get(part["part"], part["part"]), 24), "phase": shorten(part["phase"], 20), "ink": COLORS.get(part["phase"], GREY),
                "ms": part["measured_ms"], "limit": part["limit_ms"] or None, "row": len(bars) if len(bars) < MOST_ROWS else None,
                "aria": f"{name}: {milliseconds(part['measured_ms'])} per step{far}{bound}"}
         if part.get("flops_per_byte") and part.get("flops_per_s"):
@@ -129,7 +132,7 @@ def draw(report):
         return Missing("`ladder profile --trace --roofline --rung RUNG --out DIR`, then `ladder report STUDY --with DIR/RUNG.trace.json`")
     roofline = trace["roofline"]
     points, bars = rows(roofline)
-    worst = max((p for p in roofline["parts"] if p.get("ms_above") is not None and p["measured_ms"] is not None and p["measured_ms"] < 100 * p["limit_ms"]), key=lambda p: p["ms_above"], default=None)
+    worst = max((p for p in roofline["parts"] if p.get("ms_above") is not None and p["measured_ms"] is not None and p["limit_ms"]), key=lambda p: p["ms_above"], default=None)
     title = f"Distance from the device's limits, {clean(trace['title']).removeprefix('+ ')}"
     if worst and not roofline["limits"].get("refuted"):
         title += f": {name_of(worst)} has most to gain, {milliseconds(worst['measured_ms'])} against {milliseconds(worst['limit_ms'])} ideal"

@@ -4,7 +4,7 @@ All of a row is in one layered view: the text columns share the y scale of the b
 drawing the names stand above the bars.
 """
 
-from letters import text_width
+from letters import cut, is_guessed, text_width
 from study import confidence, has_number, label, reason
 from theme import GREY, INK, NARROW, PAPER, SMALL, TEXT, arrow, axis, legend
 from words import between, shorten
@@ -16,7 +16,8 @@ BARS = "datum.reason === ''"
 
 def row(study, rung, position, **fields):
     """One rung of the chart's data. Every row has a reason or a bar."""
-    return {"row": position, "rung": shorten(label(study, rung), NAME_LENGTH),
+    name = shorten(label(study, rung), NAME_LENGTH)
+    return {"row": position, "rung": cut(name, LABEL_LIMIT, TEXT) if is_guessed(name) else name,
             "reason": "" if has_number(rung) else shorten(reason(rung), 200), **fields}
 
 
@@ -133,7 +134,9 @@ class Rows:
         reasons = self.text("reason", {"value": 4}, align="left", color=GREY, fontStyle="italic", limit=self.reach, dy=self.down)
         if self.narrow:
             return [self.text("rung", {"value": 0}, align="left", dy=-9, limit=free or self.width), reasons]
-        return [self.text("rung", {"value": -10}, align="right", limit=LABEL_LIMIT), reasons]
+        room = max((text_width(d["rung"], TEXT) for d in self.data if is_guessed(d["rung"])), default=0)  # for a font that is only the reader's
+        return [self.text("rung", {"value": -10}, align="right", limit=LABEL_LIMIT), reasons,
+                *([{"mark": {"type": "rule", "opacity": 0, "aria": False}, "encoding": {"x": {"value": -10 - room}, "x2": {"value": 0}}}] if room else [])]
 
     def column(self, field, head, right, ink=None, **mark):
         """A column of text that ends `right` px from the left, with its head above."""

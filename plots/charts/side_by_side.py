@@ -4,8 +4,8 @@ The two studies may come from two devices. Then the ratio compares the devices, 
 """
 
 from charts import Chart, Missing, about
-from charts.gate import WORDS, loses, said_of
-from theme import BAR, GREY, INK, NARROW, axis, legend
+from charts.gate import COLORS as INKS, loses, said_of, word_of
+from theme import BAR, INK, NARROW, axis, legend
 from words import clean, digits3, milliseconds, percent, shorten, times
 
 WIDTH, LABEL_LIMIT, TEXT_ROOM, MOST = 380, 220, 336, 60  # px; MOST: rungs
@@ -17,9 +17,10 @@ def of_comparison(comparison):
     data = []
     for entry in comparison["entries"]:
         text = f"{times(entry['ratio'])}, losses differ" if loses(entry) else said_of(entry)  # then it is no speedup
-        word = WORDS[entry["verdict"]] + (", disturbed" if entry["flags"] else "")
+        word = word_of(entry) + (", disturbed" if entry["flags"] else "")
         data.append({"label": shorten(entry["label"], 60), "A": entry["base_ms"], "B": entry["head_ms"],
-                     "both": f"{digits3(entry['base_ms'])} → {milliseconds(entry['head_ms'])}", "text": text, "word": word})
+                     "both": f"{digits3(entry['base_ms'])} → {milliseconds(entry['head_ms'])}", "text": text, "word": word,
+                     "ink": INK if entry["verdict"] == "SAME" else INKS[entry["verdict"]]})
     return data
 
 
@@ -52,7 +53,8 @@ def drawing(data, names, marks, end, narrow):
         texts = [text("label", 0, align="left", dy=-14, limit=width - 170), text("text", width, align="right", dy=-14, fontSize=12)]
     else:
         texts = [text("label", -10, align="right", limit=LABEL_LIMIT), text("both", width + 142, align="right", limit=134),
-                 text("text", width + TEXT_ROOM, align="right", color=GREY)]
+                 text("text", width + TEXT_ROOM, align="right")]
+    texts[-1]["encoding"]["color"] = {"field": "ink", "type": "nominal", "scale": None}
     points = [{"data": {"values": [mark for mark in marks if mark["side"] == name]},
                "mark": {"type": "point", "filled": True, "size": 90, "opacity": 1, "yOffset": down + beside},
                "encoding": {"y": y, "x": x, **look, "description": {"field": "aria", "type": "nominal"}}}
@@ -60,18 +62,19 @@ def drawing(data, names, marks, end, narrow):
     return {"width": width, "height": step * max(len(data), 1), "data": {"values": data}, "layer": [*points, *texts]}
 
 
-def named(study, which):
-    """One side in the legend: what, where, when, by which program."""
-    commit = study["environment"].get("git_commit")
-    parts = [shorten(study["device"]["name"], 40), clean(study["created"])[:10]]
-    return f"{which}: " + " · ".join(parts + ([f"program {shorten(commit, 8)}"] if isinstance(commit, str) and commit else []))
+def named(studies):
+    """Both sides in the legend: where, when, and by which program if that is all that differs."""
+    names = [f"{shorten(study['device']['name'], 40)} · {clean(study['created'])[:10]}" for study in studies]
+    if names[0] == names[1]:
+        names = [f"{name} · program {shorten(study['environment'].get('git_commit') or 'unknown', 8)}" for name, study in zip(names, studies)]
+    return [f"{side}: {name}" for side, name in zip(SIDES, names)]
 
 
 def draw(report):
     comparison = report["comparison"]
     if len(report["studies"]) != 2 or comparison is None:
         return Missing("`ladder report STUDY STUDY`, of two devices, versions or settings with a recipe in common")
-    names = [named(part["study"], side) for part, side in zip(report["studies"], SIDES)]
+    names = named([part["study"] for part in report["studies"]])
     data = of_comparison(comparison)
     marks, end = marks_of(data[:MOST], names)
     intervals = any(entry["lo"] is not None for entry in comparison["entries"])

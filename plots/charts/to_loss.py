@@ -1,22 +1,16 @@
 """Validation loss against seconds of training: each rung's median over its seeds, and thinly each training."""
 
 from charts import Chart, Missing, about
-from charts.losses import LINE, spread
-from letters import cut
-from theme import GREY, INK, SERIES, SMALL, TEXT, axis
+from theme import GREY, INK, NARROW, SERIES, TEXT, axis, legend
 from words import clean, digits3, number_of, plain, shorten
 
-WIDTH, NARROW_WIDTH, NAMES, NARROW_NAMES, LEAST_HEIGHT = 600, 192, 250, 116, 320  # px
-MOST_RUNGS, MOST_POINTS = 24, 6000
+WIDTH, HEIGHT = 850, 320  # px
+MOST_RUNGS, MOST_POINTS = len(SERIES), 6000
 
 
 def shown(study):
     """[(place among the rungs, rung)] of those that are drawn."""
     return [(i, rung) for i, rung in enumerate(study["rungs"]) if rung["medians"]][:MOST_RUNGS]
-
-
-def ink_of(position):
-    return SERIES[position % len(SERIES)]
 
 
 def thin(curve, most):
@@ -25,8 +19,12 @@ def thin(curve, most):
     return [at for i, at in enumerate(curve) if i % length == 0 or i == len(curve) - 1]
 
 
+def name_of(rung):
+    return shorten(rung["title"], 40)
+
+
 def rows(study):
-    """(the lines' points, the rungs: [{name, ink, last}])"""
+    """(the lines' points, the rungs: [{name, seconds}])"""
     rungs = shown(study)
     drawn = [(position, training) for position, (i, _) in enumerate(rungs) for training in study["trainings"] if training["rung"] == i]
     most = max(12, MOST_POINTS // (len(drawn) + len(rungs) + 1))
@@ -34,13 +32,13 @@ def rows(study):
     for count, (position, training) in enumerate(drawn):
         title = shorten(rungs[position][1]["title"], 40)
         said = f"{title}, seed {training['seed']}" + (f": {shorten(training['not_finite'], 60)} is not finite" if training["not_finite"] else "")
-        data += [{"line": f"training {count}", "seconds": at["seconds"], "loss": at["loss"], "ink": ink_of(position), "width": 0.7, "aria": said}
+        data += [{"line": f"training {count}", "seconds": at["seconds"], "loss": at["loss"], "name": name_of(rungs[position][1]), "width": 0.7, "aria": said}
                  for at in thin(training["curve"], most)]
     for position, (_, rung) in enumerate(rungs):
         said = f"{shorten(rung['title'], 40)}: {clean(rung['words'])}"
-        data += [{"line": f"rung {position}", "seconds": at["seconds"], "loss": at["loss"], "ink": ink_of(position), "width": 2.2, "aria": said}
+        data += [{"line": f"rung {position}", "seconds": at["seconds"], "loss": at["loss"], "name": name_of(rung), "width": 2.2, "aria": said}
                  for at in thin(rung["medians"], most)]
-        names.append({"name": clean(rung["title"]) + (f" · {digits3(rung['seconds'])} s" if rung["seconds"] else ""), "ink": ink_of(position), "last": rung["medians"][-1]["loss"]})
+        names.append({"name": name_of(rung), "seconds": rung["seconds"]})
     return data, names
 
 
@@ -51,39 +49,29 @@ def drawing(study, narrow):
     top = min(max(losses), study["loss"] + 3 * max(study["loss"] - min(losses), 0.1))
     reach = max(top - min(losses), 0.1)
     low, high = min(losses) - 0.05 * reach, top + 0.05 * reach
-    width, room = (NARROW_WIDTH, NARROW_NAMES) if narrow else (WIDTH, NAMES)
-    height = max(LEAST_HEIGHT, LINE * (len(rungs) + 1))
-    last = [height * (high - rung["last"]) / (high - low) for rung in rungs]
-    size = SMALL if narrow else SMALL + 1
-    labels = [{**rung, "text": cut(rung["name"], room - 24, size), "from": at, "to": to} for rung, at, to in zip(rungs, last, spread(last, height))]
+    width = NARROW - 66 if narrow else WIDTH
     x = {"field": "seconds", "type": "quantitative", "scale": {"domain": [0, max(row["seconds"] for row in data)], "range": [0, width], "nice": False},
          "axis": axis("seconds of training", grid=False, tickCount=4 if narrow else 6, format="~s")}
     y = {"field": "loss", "type": "quantitative", "scale": {"domain": [low, high], "zero": False, "nice": False},
          "axis": axis("validation loss, nats", tickCount=6)}
-    px = {"type": "quantitative", "axis": None, "scale": {"domain": [0, height], "range": [0, height], "nice": False}}
-    ink = {"field": "ink", "type": "nominal", "scale": None}
-    goal = [{"at": study["loss"], "text": f"loss {plain(study['loss'])}"}]
+    ink = {"field": "name", "type": "nominal", "legend": legend(columns=1 if narrow else 2, symbolType="stroke"),
+           "scale": {"domain": [rung["name"] for rung in rungs], "range": SERIES[:len(rungs)]}}
+    there = sorted((rung for rung in rungs if rung["seconds"]), key=lambda rung: rung["seconds"])
+    crossings = [{**rung, "at": study["loss"], "text": f"{digits3(rung['seconds'])} s"} for rung in there]
     panel = [
-        {"data": {"values": goal}, "mark": {"type": "rule", "strokeDash": [4, 3], "color": GREY, "aria": False}, "encoding": {"y": {**y, "field": "at"}}},
-        {"data": {"values": goal},
-         "mark": {"type": "text", "align": "right", "baseline": "bottom", "dy": -4, "fontSize": TEXT, "color": INK, "aria": False},
-         "encoding": {"x": {"value": width - 6}, "y": {**y, "field": "at"}, "text": {"field": "text", "type": "nominal"}}},
+        {"data": {"values": [{"at": study["loss"]}]}, "mark": {"type": "rule", "strokeDash": [4, 3], "color": GREY, "aria": False}, "encoding": {"y": {**y, "field": "at"}}},
         {"mark": {"type": "line", "clip": True},
          "encoding": {"x": x, "y": y, "detail": {"field": "line", "type": "nominal"}, "color": ink,
                       "strokeWidth": {"field": "width", "type": "quantitative", "scale": None}, "description": {"field": "aria", "type": "nominal"}}},
         {"mark": {"type": "point", "filled": True, "size": 16, "opacity": 1, "clip": True, "aria": False},
-         "transform": [{"filter": "datum.width > 1"}], "encoding": {"x": x, "y": y, "color": ink}}]
-    crossings = [{"seconds": rung["seconds"], "at": study["loss"], "ink": ink_of(position)}
-                 for position, (_, rung) in enumerate(shown(study)) if rung["seconds"]]
-    panel += [{"data": {"values": crossings}, "mark": {"type": "point", "filled": True, "size": 70, "opacity": 1, "aria": False},
-               "encoding": {"x": x, "y": {**y, "field": "at"}, "color": ink}}]
-    names = [{"mark": {"type": "rule", "strokeWidth": 2.2, "aria": False},
-              "encoding": {"x": {"value": 2}, "x2": {"value": 18}, "y": {**px, "field": "from"}, "y2": {"field": "to"}, "color": ink}},
-             {"mark": {"type": "text", "align": "left", "baseline": "middle", "fontSize": size, "color": INK, "aria": False},
-              "encoding": {"x": {"value": 22}, "y": {**px, "field": "to"}, "text": {"field": "text", "type": "nominal"}}}]
-    return {"spacing": 0, "bounds": "flush", "resolve": {"scale": {"x": "independent", "y": "independent"}}, "hconcat": [
-        {"width": width, "height": height, "data": {"values": data}, "layer": panel},
-        {"width": room, "height": height, "data": {"values": labels}, "layer": names}]}
+         "transform": [{"filter": "datum.width > 1"}], "encoding": {"x": x, "y": y, "color": ink}},
+        {"data": {"values": crossings}, "mark": {"type": "point", "filled": True, "size": 70, "opacity": 1, "aria": False},
+         "encoding": {"x": x, "y": {**y, "field": "at"}, "color": ink}}]
+    panel += [{"data": {"values": crossings[first::2]},
+               "mark": {"type": "text", "fontSize": TEXT, "color": INK, "aria": False, "align": align, "dy": down, "dx": 4 if first else -4},
+               "encoding": {"x": x, "y": {**y, "field": "at"}, "text": {"field": "text", "type": "nominal"}}}
+              for first, align, down in ((0, "right", 14), (1, "left", -12))]  # neighbours apart
+    return {"width": width, "height": HEIGHT, "data": {"values": data}, "layer": panel}
 
 
 def draw(study):
@@ -91,6 +79,6 @@ def draw(study):
     if not rungs:
         return Missing("`ladder ablate --resume`: no training of this study has ended well yet")
     all_rungs = sum(bool(rung["medians"]) for rung in study["rungs"])
-    lines = ["thick: median over the seeds · thin: each training · seconds are those of the steps"
+    lines = [f"dashes: loss {plain(study['loss'])} · thick: median over the seeds · thin: each training · seconds are those of the steps"
              + (f" · {len(rungs)} of {number_of(all_rungs, 'rung')} are drawn" if len(rungs) < all_rungs else "")]
     return Chart(study["said"]["headline"], lines, about(study), drawing(study, False), drawing(study, True))

@@ -2,7 +2,7 @@
 
 from charts import Chart, Missing, about
 from charts.course import band, band_said, has_band, line, rows, view, x_of
-from theme import BAR, DOUBT_INK, SERIES, axis
+from theme import BAR, GREY, SERIES, axis
 from words import number_of, plain
 
 VALIDATION = SERIES[1]
@@ -29,7 +29,7 @@ def drawing(report, narrow):
                     "encoding": {"x": x, "y": y, **described}}]
     if spikes:
         layers.append({"data": {"values": spikes},
-                       "mark": {"type": "point", "shape": "triangle-up", "filled": True, "size": 60, "opacity": 1, "color": DOUBT_INK},
+                       "mark": {"type": "point", "shape": "triangle-up", "filled": False, "size": 24, "opacity": 1, "color": GREY},
                        "encoding": {"x": x, "y": y, **described}})
     return view(layers, narrow)
 
@@ -42,6 +42,6 @@ def draw(report):
     if any(s["validation_loss"] is not None for s in report["stretches"]):
         marks.append("green: loss on text that is not trained on")
     if any(s["spikes"] for s in report["stretches"]):
-        marks.append("purple triangles: spikes")
+        marks.append("triangles: spikes")
     return Chart(report["said"]["headline"], [" · ".join(marks)], about(report),
                  drawing(report, False), drawing(report, True))

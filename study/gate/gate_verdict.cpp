@@ -171,18 +171,17 @@ void warn(const Plan& plan, const Measurements& measured, const ComparedRecipe& 
         "of the program; it needs {}: run ladder gate --save with the baseline's own program on other days",
         label, base->sessions.size(), base->sessions.size() == 1 ? "" : "s", harness::sessions_to_judge_by));
   }
+  const bool found = entry.verdict == harness::Verdict::regression || entry.verdict == harness::Verdict::improvement;
   if (base != nullptr && head != nullptr && !plan.gate->calibrates &&
       is_same_program(base->records.front(), head->records.front())) {
-    const bool differs =
-        entry.verdict == harness::Verdict::regression || entry.verdict == harness::Verdict::improvement;
     if (is_side_by_side(plan)) {
       warnings.push_back(fmt::format("{}: base and head are the same program: this measures noise", label));
-    } else if (differs) {
+    } else if (found) {
       warnings.push_back(
           fmt::format("{}: base and head are the same program: this difference is the machine's", label));
     }
   }
-  if (noise && noise->floor > plan.gate->min_effect) {
+  if (noise && noise->floor > plan.gate->min_effect && !found) {
     const bool of_sessions = noise->source == NoiseSource::sessions;
     const char* const units = of_sessions ? "sessions" : "pairs";
     warnings.push_back(

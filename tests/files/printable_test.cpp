@@ -11,6 +11,13 @@ using files::length;
 using files::printable;
 using files::shortened;
 
+TEST(Printable, AFamilyStaysOneEmoji) {
+  const std::string family = "\U0001f468\u200d\U0001f469\u200d\U0001f467", heart = "\u2764\ufe0f\u200d\U0001f525";
+  EXPECT_EQ(printable(family), family);
+  EXPECT_EQ(printable(heart), heart);
+  EXPECT_EQ(printable("a\u200db\u200d\U0001f469\u200d"), "a\\u{200d}b\\u{200d}\U0001f469\\u{200d}");
+}
+
 TEST(Printable, LeavesTextAsItIs) {
   for (const std::string text : {"", "plain, <b>|`\\", "\u00e9\u00d7 \u4e2d\u6587 \U0001f600"}) {
     EXPECT_EQ(printable(text), text);

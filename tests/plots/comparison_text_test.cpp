@@ -62,8 +62,10 @@ TEST(ComparisonRemarks, TellOfLossesDisturbancesAndCircumstancesTheWorstFirst) {
   EXPECT_EQ(remarks[4].text, "The first is a debug build.");
   EXPECT_EQ(remarks[5].text, "Only A has + fused.");
   EXPECT_EQ(remarks[6].severity, Severity::info);
-  one.flags = {"header r1: no side's name"};
-  EXPECT_EQ(remarks_of(both, sides_of_studies)[1].text, "1 of 12 runs was disturbed: header r1: no side's name.");
+  one.flags = {"header r1: no side's name", "header r2: the same"};
+  EXPECT_EQ(remarks_of(both, sides_of_studies)[1].text, "2 of 12 runs were disturbed: header r1: no side's name.");
+  one.flags.pop_back();  // medians bear one of twelve
+  EXPECT_EQ(remarks_of(both, sides_of_studies)[1].code, "circumstances");
 }
 
 TEST(ComparisonTable, TellsHowPairsAndLossesAgree) {

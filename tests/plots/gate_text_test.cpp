@@ -41,7 +41,7 @@ const ComparedRecipe same = entry("float32", 1.001, Verdict::same);
 
 TEST(Gate, SaysTheVerdictAndTheRungThatDecidesIt) {
   const Said said = said_of(gate(GateOutcome::regression, {same, slower, faster}));
-  EXPECT_EQ(said.headline, "Slower");
+  EXPECT_EQ(said.headline, "1.04\u00d7 slower");
   EXPECT_EQ(said.lines.front(),
             "\u201cbf16 autocast\u201d: head takes 1.04\u00d7 base's time (95 %: 1.03\u00d7 \u2013 1.05\u00d7); limit "
             "\u00b1 2 %, "

@@ -35,9 +35,8 @@ TEST(LearningRateSweepSaid, SayWhyOfEachRate) {
 
 TEST(LearningRateSweepSaid, SayWhichAreGood) {
   LearningRateSweep sweep = told();
-  EXPECT_EQ(sweep.said.headline, "Best learning rate 0.001");
-  EXPECT_EQ(sweep.said.lines.back(),
-            "Too low: 1e-06 to 1e-05 \u00b7 good: 0.0001 to 0.001 \u00b7 too high: 0.01 to 10");
+  EXPECT_EQ(sweep.said.headline, "Best learning rate 1e-3");
+  EXPECT_EQ(sweep.said.lines.back(), "Too low: 1e-6 to 1e-5 \u00b7 good: 1e-4 to 1e-3 \u00b7 too high: 1e-2 to 1e1");
   EXPECT_TRUE(sweep.said.remarks.empty());
 
   sweep.rates.resize(4);
@@ -73,13 +72,13 @@ TEST(LearningRateSweepTable, HasARowForEachRate) {
     EXPECT_LE(files::length(line), 80U) << line;
     EXPECT_EQ(files::printable(line), line);
   }
-  EXPECT_NE(table.find("\n1e-06       10.77   0.00  too low   falls slowly: it ends 4.73 nats above the\n"),
+  EXPECT_NE(table.find("\n1e-6        10.77   0.00  too low   falls slowly: it ends 4.73 nats above the\n"),
             std::string::npos)
       << table;
-  EXPECT_NE(table.find("\n10              -      -  too high  diverged: the loss of step 3 is not finite\n"),
+  EXPECT_NE(table.find("\n1e1             -      -  too high  diverged: the loss of step 3 is not finite\n"),
             std::string::npos)
       << table;
-  EXPECT_NE(table.find("\nBest learning rate 0.001\n"), std::string::npos) << table;
+  EXPECT_NE(table.find("\nBest learning rate 1e-3\n"), std::string::npos) << table;
 }
 
 }  // namespace lr_sweep_text_test

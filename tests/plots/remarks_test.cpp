@@ -161,15 +161,50 @@ TEST(Said, WorthsAreRankedOnlyAsFarAsIntervalsTellThemApart) {
     }
     return headline(study);
   };
-  EXPECT_EQ(said({{"bf16", ratio(1.2, 1.1, 1.3)}, {"flash", ratio(2, 1.9, 2.1)}}), "flash 2.00\u00d7 is worth most");
-  EXPECT_EQ(said({{"bf16", ratio(1.9, 1.8, 2)}, {"flash", ratio(2, 1.9, 2.1)}}),
-            "flash 2.00\u00d7, not told apart from 1 other");
-  EXPECT_EQ(said({{"bf16", ratio(1.01, 0.9, 1.1)}}), "No optimization makes a clear difference");
+  EXPECT_EQ(said({{"bf16", ratio(1.2, 1.1, 1.3)}, {"flash", ratio(2, 1.9, 2.1)}}), "Flash 2.00\u00d7, bf16 1.20\u00d7");
+  EXPECT_EQ(said({{"bf16", ratio(1.9, 1.8, 2)}, {"flash", ratio(2, 1.9, 2.1)}}), "Flash 2.00\u00d7, bf16 1.90\u00d7");
+  EXPECT_EQ(said({{"bf16", ratio(1.01, 0.9, 1.1)}}), "No clear change: bf16");
   EXPECT_EQ(said({{"bf16", ratio(0.8, 0.7, 0.9)}, {"flash", ratio(0.5, 0.4, 0.6)}}),
-            "No optimization helps; flash 0.50\u00d7 costs most time");
+            "Slower with flash 0.50\u00d7, bf16 0.80\u00d7");
   EXPECT_EQ(said({{"bf16", ratio(1.2, {}, {}, 1)}, {"flash", ratio(2, {}, {}, 1)}}),
             "From flash 2.00\u00d7 to bf16 1.20\u00d7, one run each");
   EXPECT_EQ(said({}), "No optimization has a number");
+}
+
+TEST(Said, OfFlagsEachIsKeptOrDropped) {
+  Study study = made_up::study();
+  for (StudyRung& rung : study.rungs) {
+    rung.command = StudyCommand{.text = "train", .typed = rung.index == 0 ? "train" : "+ " + rung.title, .mean_ms = 40};
+  }
+  study.rungs[1].speedup_against = ratio(2, 1.9, 2.1);
+  study.rungs[2].speedup_against = ratio(0.8, 0.7, 0.9);
+  EXPECT_EQ(headline(study), "Keep bf16 2.00\u00d7; drop flash 0.80\u00d7");
+  EXPECT_EQ(remark("trust", study).text, "15 of 15 runs, losses not compared.");
+  study.rungs[2].speedup_against = ratio(1.01, 0.9, 1.1);
+  EXPECT_EQ(headline(study), "Keep bf16 2.00\u00d7; no clear change: flash");
+  study.rungs[2].command->typed = "train --flash";  // another command, not a flag more
+  EXPECT_EQ(headline(study), "2.50\u00d7 faster than \u201cfloat32\u201d");
+}
+
+TEST(Said, ASweepTellsWhatALongerContextBrings) {
+  Study study = made_up::study();
+  study.mode = Mode::sweep;
+  study.swept = Swept::context;
+  study.headline.reset();
+  study.rungs.push_back(made_up::rung(3, "flash", 50));
+  for (StudyRung& rung : study.rungs) {
+    rung.workload = StepSize{{.B = 4, .T = rung.index < 2 ? 256 : 1024}, 1024};
+    rung.tokens_per_s = Median{{}, 1e5 / rung.ms_per_step->median};
+    rung.optimization = rung.index % 2 == 1 ? "flash" : "start";
+    if (rung.index % 2 == 1) rung.against = rung.index - 1;
+  }
+  study.rungs[1].speedup_first = ratio(1.0004, 0.9, 1.1);
+  study.rungs[3].speedup_first = ratio(1.22, 1.2, 1.24);
+  study.rungs[2].peak_memory_bytes = int64_t{3} << 30;
+  study.rungs[3].peak_memory_bytes = int64_t{2} << 30;
+  EXPECT_EQ(headline(study), "Flash: 1.22\u00d7 at T=1024, 1.0 GiB less");
+  study.rungs[3].speedup_first = ratio(1.22, 0.9, 1.4);  // then nothing is clear
+  EXPECT_TRUE(headline(study).starts_with("Up to ")) << headline(study);
 }
 
 TEST(Said, TheFiguresAndTheirCausesStandBelow) {
@@ -216,9 +251,14 @@ TEST(Said, DisturbedRunsAreCountedOnceAndWhatToDoIsSaid) {
   Study study = made_up::study();
   EXPECT_EQ(remark("trust", study).severity, Severity::good);
   study.rungs[1].flags = {"r1-01-bf16 shared: 1 other process on the GPU"};
-  const Remark one = remark("disturbed", study);
+  const Remark one = remark("disturbed", study);  // a median bears it
   EXPECT_EQ(one.text, "1 of 15 runs was disturbed: r1-01-bf16 shared: 1 other process on the GPU.");
-  EXPECT_EQ(one.fix, "Stop the other work and measure again.");
+  EXPECT_EQ(one.severity, Severity::info);
+  EXPECT_EQ(one.fix, "");
+  EXPECT_EQ(remark("trust", study).severity, Severity::good);
+  study.rungs[2].flags = study.rungs[1].flags;
+  EXPECT_EQ(remark("disturbed", study).severity, Severity::warn);
+  EXPECT_EQ(remark("disturbed", study).fix, "Stop the other work and measure again.");
   EXPECT_EQ(remark("trust", study).severity, Severity::info);
   EXPECT_EQ(remedy_for({"r1-00 paused: a step took 10 s among steps of 0.02 s"}), "let it run without a pause");
   EXPECT_EQ(remedy_for({"r1-00 memory: the allocator went to the device"}), "take a smaller batch");
@@ -263,12 +303,19 @@ TEST(Said, ProofsGuardsAndRunsAreCounted) {
   study.rungs[1].proofs = {Proof{.field = "autocast", .passed = true}, Proof{.field = "device", .passed = true}};
   study.rungs[1].guard = RungGuard{.passed = true};
   EXPECT_EQ(remark("trust", study).text,
-            "15 of 15 runs, every rung proven. 3 proofs passed. 1 of 1 rung's losses follow the reference's.");
+            "15 of 15 runs, 3 of 3 proofs passed. The losses of 1 of 1 rung follow the reference's.");
+  study.rungs[2].proofs = {Proof{.field = "device", .passed = true}};
+  EXPECT_EQ(remark("trust", study).text,
+            "15 of 15 runs, every rung proven. 4 proofs passed. The losses of 1 of 1 rung follow the reference's.");
   study.rungs[1].proofs[0].passed = false;
   study.plan.runs_ok = 14;
   EXPECT_EQ(remark("trust", study).text,
-            "14 of 15 runs, 2 of 3 proofs passed. 1 of 1 rung's losses follow the reference's.");
+            "14 of 15 runs, 3 of 4 proofs passed. The losses of 1 of 1 rung follow the reference's.");
   EXPECT_EQ(remark("trust", study).severity, Severity::info);
+  study.rungs[2].flags = std::vector<std::string>(14, "r1-02-flash shared: 1 other process on the GPU");
+  EXPECT_TRUE(remark("trust", study).text.starts_with("14 of 15 runs, not usable."));
+  study.plan.runs_ok = 0;
+  EXPECT_TRUE(remark("trust", study).text.starts_with("0 of 15 runs, nothing measured."));
 }
 
 TEST(Said, WhatIsMissingOrDoubtfulIsARemarkTheWorstFirst) {
@@ -281,7 +328,7 @@ TEST(Said, WhatIsMissingOrDoubtfulIsARemarkTheWorstFirst) {
   EXPECT_EQ(remarks.front().code, "no-number");
   EXPECT_EQ(remarks.front().text, "\u201cbf16\u201d has no number: unproven: host_memory: 12 faults.");
   EXPECT_EQ(sorted(remarks), remarks);
-  EXPECT_EQ(std::ranges::find(remarks, Severity::info, &Remark::severity) - remarks.begin(), 3);
+  EXPECT_EQ(std::ranges::find(remarks, Severity::info, &Remark::severity) - remarks.begin(), 2);
   for (const char* code : {"unfinished", "quick", "warning", "changed-program", "cpu"}) {
     EXPECT_NE(remark(code, study).text, "") << code;
   }
@@ -354,6 +401,9 @@ TEST_F(SaidInReport, OfTwoStudiesIsTheComparison) {
   EXPECT_TRUE(said.headline.starts_with("B is 1.50\u00d7 slower than A at ")) << said.headline;
   EXPECT_TRUE(said.lines.front().starts_with("B is faster at ")) << said.lines.front();
   EXPECT_TRUE(said.lines.back().starts_with("B: ")) << said.lines.back();
+  both.studies[1].study.device.name = "Another(R) Device, 8 threads";
+  EXPECT_TRUE(said_of(both).headline.starts_with("Another Device is 1.50\u00d7 slower than "))
+      << said_of(both).headline;
 }
 
 TEST_F(SaidInReport, PredictionsFollowFromTheLeastWork) {

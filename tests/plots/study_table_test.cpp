@@ -111,6 +111,15 @@ TEST(Table, AStepThatMayBeNoneIsMarked) {
   EXPECT_NE(table.find("\n~ no clear change"), std::string::npos) << table;
 }
 
+TEST(Table, RatiosThatAreNoQuotientsOfTheTimesAreSaidToBePaired) {
+  Study study = study_of({rung("start", 100), rung("+ same", 100)});
+  study.headline = Headline{.first = 0, .last = 1, .speedup = ratio(0.96, 0.95, 0.97), .fastest = {}, .planned = {}};
+  study.rungs[1].speedup_first = study.headline->speedup;
+  EXPECT_EQ(study_table(study).find("paired"), std::string::npos);
+  study.rungs[1].speedup_first = ratio(0.9, 0.89, 0.91);
+  EXPECT_NE(study_table(study).find("\nratios are paired within repeats"), std::string::npos) << study_table(study);
+}
+
 TEST(Table, ARatioWithoutAnIntervalIsMarked) {
   Study study = study_of({rung("start", 10), rung("+ faster", 5)});
   EXPECT_EQ(study_table(study).find('?'), std::string::npos);

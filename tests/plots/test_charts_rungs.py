@@ -11,7 +11,7 @@ import study as of
 import theme
 from charts import ladder, phases
 
-ALL = ["ladder", "memory", "phases", "energy"]
+ALL = ["ladder", "memory", "phases_of_all", "energy"]
 ARROW = 'd="M2.905,0L-2.905,'  # to the right
 
 
@@ -44,7 +44,7 @@ def test_a_row_for_each_rung_that_was_to_be_measured_and_a_reason_where_there_is
     for drawing, svg in zip((chart.wide, chart.narrow), drawn(chart)):
         shown, rows = on_picture(svg), rows_of(drawing)
         assert "another device" not in str(drawing) and "before the reference" not in str(drawing)
-        if name == "phases":  # of traced rungs only
+        if name == "phases_of_all":  # of traced rungs only
             assert [r["rung"] for r in rows] == ["plain fp32", "+ graph capture", "+ zero copy data"]
             continue
         assert [r["rung"] for r in rows] == ["plain fp32", *("+ " + study["rungs"][i]["title"] for i in (3, 4, 5, 6))]
@@ -60,7 +60,8 @@ def test_rungs_of_every_number_name_and_size(name):
     chart = of_study(name, complete([(f"{i} {NASTY if i % 20 == 0 else ''}", 1000.0 - 4 * i) for i in range(100)]))
     assert all(len(r["rung"]) <= 80 for r in rows_of(chart.wide))
     drawn(chart)
-    drawn(of_study(name, complete([("plain fp32", 1512.0)])))
+    if name != "phases_of_all":  # one rung alone is the one that leads
+        drawn(of_study(name, complete([("plain fp32", 1512.0)])))
     for factor in (0, 1e-6, 1e6):
         study = complete()
         for r in study["rungs"]:
@@ -90,7 +91,7 @@ def test_without_data_a_chart_says_what_makes_it(name, study):
 def test_disturbed_rungs_say_so():
     study = complete()
     study["rungs"][2]["flags"] = ["throttled"]
-    for name in ("ladder", "phases", "energy"):
+    for name in ("ladder", "phases_of_all", "energy"):
         for svg in drawn(of_study(name, study)):
             assert any(text.startswith("+ SDPA attention: ") and "disturbed" in text for text in said(svg)), name
 
@@ -125,7 +126,7 @@ def test_the_ladders_bars_are_tokens_per_second_and_its_figures_those_of_the_stu
     axis = chart.wide["layer"][1]["encoding"]["x"]
     assert axis["field"] == "kept" and axis["scale"]["domain"][0] == 0
     assert chart.title == "2.61× faster than “plain fp32”"
-    assert chart.lines == ["tokens/s, median of 5 runs, whiskers: 95 % confidence · green: gained over the rung before · pale: no clear change"]
+    assert chart.lines == ["median of 5 runs · whiskers: 95 % confidence · × paired within repeats · green: gained over the rung before · pale: no clear change"]
     assert "MFU" not in str(of_study("ladder", make()).wide)
     assert isinstance(of_study("ladder", make() | {"mode": "sweep", "swept": "batch"}), charts.Missing)
 
@@ -159,7 +160,7 @@ def test_a_name_in_the_ladder_leads_to_its_rung():
 def test_a_speed_without_an_interval_and_one_whose_interval_tells_nothing_have_no_whiskers():
     once = of_study("ladder", make(runs=1))
     drawn(once)
-    assert "tokens/s, a single run, no interval" in once.lines and all(r["lo"] is None for r in rows_of(once.wide))
+    assert once.lines == ["a single run · no interval · × paired within repeats"] and all(r["lo"] is None for r in rows_of(once.wide))
     study = complete()
     for lo in (900, 0, -5.0):
         study["rungs"][3]["tokens_per_s"].update(lo=lo, hi=1e7)
@@ -171,13 +172,13 @@ def test_a_speed_without_an_interval_and_one_whose_interval_tells_nothing_have_n
 def test_an_interval_that_would_dwarf_the_bars_ends_in_an_arrow():
     study = complete()
     plain = of_study("ladder", study)
-    study["rungs"][3]["tokens_per_s"].update(lo=2e3, hi=1e6)
+    study["rungs"][3]["tokens_per_s"].update(lo=4e3, hi=3.9e4)
     chart = of_study("ladder", study)
     rows = rows_of(chart.wide)
-    assert (rows[3]["from"], rows[3]["to"], rows[3]["hi"]) == (2e3, 1.5 * max(row["rate"] for row in rows), 1e6)
+    assert (rows[3]["from"], rows[3]["to"], rows[3]["hi"]) == (4e3, 1.5 * max(row["rate"] for row in rows), 3.9e4)
     assert any("arrow: it goes on" in line for line in chart.lines) and not any("arrow" in line for line in plain.lines)
     for svg, usual in zip(drawn(chart), drawn(plain)):
-        assert any("(2.00K to 1.00M)" in text for text in said(svg)) and (svg.count(ARROW), usual.count(ARROW)) == (1, 0)
+        assert any("(4.00K to 39.0K)" in text for text in said(svg)) and (svg.count(ARROW), usual.count(ARROW)) == (1, 0)
 
 
 def test_a_study_that_is_not_usable_claims_nothing():
@@ -186,7 +187,7 @@ def test_a_study_that_is_not_usable_claims_nothing():
         assert r["speedup_first"] is r["speedup_previous"] is None and all(peer["ratio"] is None for peer in r.get("peers", []))
     chart = draw("ladder", part)
     drawn(chart)
-    assert {(r["step"], r["total"], r["change"]) for r in rows_of(chart.wide)} == {("—", "—", "unclear")} and chart.title.startswith("Not usable")
+    assert {(r["step"], r["total"], r["change"]) for r in rows_of(chart.wide)} == {("—", "—", "unclear")} and chart.title.startswith("Not usable") and "pale: nothing is claimed" in chart.lines[0]
     assert draw("memory", part).title == "Peak memory" and draw("peers", part).title == "Next to PyTorch"
     assert chart.about.warnings == "Other work ran during 32 of 32 runs."
 
@@ -250,6 +251,10 @@ def test_memory_is_a_stack_inside_the_peaks_outline():
     odd = of_study("memory", study)
     drawn(odd)
     assert [p["part"] for p in parts_of(odd.wide) if p["row"] == 1] == ["weights", "gradients", "optimizer state", "16-bit weights", "other"]
+    same = make()
+    for r in same["rungs"]:
+        r["peak_memory_bytes"] = 44 * 2**20 + r["index"]
+    assert of_study("memory", same).run == ""  # the column says it
     alone = of_study("memory", make())
     drawn(alone)
     assert alone.lines == ["bars: peak of all runs; no interval"]
@@ -259,16 +264,18 @@ def test_memory_is_a_stack_inside_the_peaks_outline():
 
 def test_phases_stand_in_the_order_of_a_step_with_idle_time_last():
     study = complete()
-    chart = of_study("phases", study, ideal=("+ SDPA attention", {"backward": 30.0, "forward": 15.0, "head": 2.0, "data": 0}))
+    chart = of_study("phases_of_all", study, ideal=("+ SDPA attention", {"backward": 30.0, "forward": 15.0, "head": 2.0, "data": 0}))
     first = [p for p in parts_of(chart.wide) if p["row"] == 0]
     assert [(p["part"], p["size"]) for p in first] == [("data", 5.0), ("forward", 300.0), ("backward", 400.0), ("clip", 20.0),
                                                        ("update", 70.0), ("other", 4.0), ("idle", 100.0)]
     assert rows_of(chart.wide)[-1]["rung"] == "ideal for SDPA attention"
     assert [(p["part"], p["size"]) for p in parts_of(chart.wide) if p["row"] == 7] == [("forward", 15.0), ("backward", 30.0), ("other", 2.0)]
-    assert [r["busy"] for r in rows_of(chart.wide)[:2]] == ["90 %", "89 %"] and chart.title == "Where the time goes: backward 394 of 579 ms"
+    assert [r["busy"] for r in rows_of(chart.wide)[:2]] == ["90 %", "89 %"]
     wide, narrow = drawn(chart)
     assert {"plain fp32: idle 100 ms", "plain fp32: no phase 4.00 ms"} <= set(said(narrow)) and "busy" in on_picture(wide)
     assert "ideal" not in str(of_study("phases", study, ideal=("another rung", {"forward": 1.0})).wide)
+    lead = of_study("phases", study, ideal=("+ zero copy data", {"forward": 1.0}))  # what counts, wide
+    assert [row["rung"] for row in rows_of(lead.wide)] == ["+ zero copy data", "its ideal"] and lead.title == "Where the time goes: backward 394 of 579 ms"
 
 
 def test_phases_of_traces_that_know_less():
@@ -279,8 +286,9 @@ def test_phases_of_traces_that_know_less():
     del study["rungs"][1]["profile"]
     unknown = [{"phase": NASTY, "ms": 3.0}, {"phase": "idle", "ms": 2.0}]
     study["rungs"][-1]["profile"]["step"].update(idle_ms=5000.0, by_phase=unknown)
-    chart = of_study("phases", study)
+    chart = of_study("phases_of_all", study)
     drawn(chart)
+    assert chart.lines[0].endswith(" · not traced: " + "+ bf16 autocast")
     assert {d["busy"] for d in rows_of(chart.wide)} == {"—"} and len(rows_of(chart.wide)) == len(study["rungs"]) - 1
     assert [p[0] for p in phases.parts_of(study["rungs"][-1])] == ["other", "other", "idle"]
 

@@ -211,10 +211,11 @@ def test_attribution_of_all_methods_keeps_them_apart_by_shape():
 
 
 def test_attribution_marks_where_an_interval_is_cut_and_draws_none_that_tells_nothing():
-    chart = attribution("factorial", worth("a", 0.31, 0.1), worth("b", 0.81) | {"lo": 0.015, "hi": 14.0}, worth("c", 0.9) | {"lo": 1e-3, "hi": 10.0})
+    chart = attribution("factorial", worth("a", 0.31, 0.1), worth("b", 0.81) | {"lo": 0.6, "hi": 5.5}, worth("c", 0.9) | {"lo": 0.2, "hi": 2.1},
+                        worth("d", 0.5) | {"lo": 0.06, "hi": 0.55})
     for svg in drawn(chart):
         assert svg.count('d="M2.905,0L-2.905,') == svg.count('d="M-2.905,0L2.905,') == 1 and "unknown" not in svg  # to the right, to the left
-    assert [row["lo"] for row in data(chart.wide) if "ratio" in row] == [None, 0.015, pytest.approx(0.279)]
+    assert [row["lo"] for row in data(chart.wide) if "ratio" in row] == [None, 0.6, 0.06, pytest.approx(0.279)]
     assert chart.lines == ["5 repeats · whiskers: 95 % confidence · pale: no clear difference · orange: it costs time"]
 
 
@@ -235,7 +236,7 @@ def test_sweep_has_lines_of_speed_and_memory_and_marks_what_has_no_number():
     once = sweep(runs=1)
     assert draw("sweep", part_of(once)).lines == ["a single run · no interval · ×: no number"]
     once["rungs"][1]["tokens_per_s"].update(lo=4.0, hi=1e5)
-    once["rungs"][3]["tokens_per_s"].update(lo=4000, hi=1e6)
+    once["rungs"][3]["tokens_per_s"].update(lo=4000, hi=3.9e4)
     wide = draw("sweep", part_of(once))
     drawn(wide)
     assert wide.lines[0].startswith("a single run · whiskers: 95 % confidence, arrow: it goes on")
@@ -273,12 +274,14 @@ def test_roofline_puts_products_under_the_roofs_and_all_parts_beside_their_limit
     wide, _ = drawn(chart)
     points = [row for row in data(chart.wide) if "x" in row and "phase" in row]
     assert [(row["x"], row["y"], row["label"]) for row in points[:2]] == [
-        (PARTS[0]["flops_per_byte"], PARTS[0]["flops_per_s"], "head"), (PARTS[2]["flops_per_byte"], PARTS[2]["flops_per_s"], "c_fc")]
+        (PARTS[0]["flops_per_byte"], PARTS[0]["flops_per_s"], "head"), (PARTS[2]["flops_per_byte"], PARTS[2]["flops_per_s"], "MLP up")]
     bars = [row for row in data(chart.wide) if "text" in row and row["text"].endswith("×")]
-    assert [(row["part"], row["ms"], row["limit"]) for row in bars] == [("backward head", 12.0, 5.0), ("forward gelu", 4.0, 3.0), ("forward c_fc", 3.0, 2.0)]
+    assert [(row["part"], row["ms"], row["limit"]) for row in bars] == [("backward head", 12.0, 5.0), ("forward gelu", 4.0, 3.0), ("forward MLP up", 3.0, 2.0)]
     assert chart.title.endswith("backward head has most to gain, 12.0 ms against 5.00 ms ideal")
     assert chart.about.source == "+ flash attention · NVIDIA Example · 2026-01-02" and "500 FLOP per byte, 41.7 TFLOP/s" in spoken(wide)
     assert "bound by memory" in spoken(wide)
+    far = roofline(trace_of(*PARTS, part_row("backward", "embed", 1e3, 8.7e7, 73.2), part_row("data", "data", 0, 0, 99.0)))  # 842 times its ideal, and no less true
+    assert far.title.endswith("backward embedding has most to gain, 73.2 ms against 0.087 ms ideal")
 
 
 def test_roofline_of_much_little_and_nothing():

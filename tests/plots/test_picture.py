@@ -27,7 +27,7 @@ def framed():
 def test_a_picture_says_what_it_is_of_how_to_read_it_and_where_it_is_from(framed):
     on_picture = texts(framed)
     assert [text for text, *_ in on_picture[:2]] == ["2.61× faster than “plain fp32”",
-                                                     "tokens/s, median of 5 runs, no interval · green: gained over the rung before"]
+                                                     "median of 5 runs · no interval · × paired within repeats · green: gained over the rung before"]
     foot = [text for text, *_ in sorted(on_picture, key=lambda t: t[3])][-2:]
     assert foot == ["EXAMPLE DATA, not a measurement · gpt2-124m · Example Processor 9000 @ 2.70GHz · 2026-01-02",
                     "1 of 35 runs was disturbed load average 9 on 2 cores"]
@@ -64,3 +64,16 @@ def test_texts_are_cut_and_broken_by_width():
     lines = letters.wrapped("one two three four five six seven", 60, 12, most=2)
     assert len(lines) == 2 and lines[0] == "one two" and lines[1].endswith("…") and all(letters.text_width(line, 12) <= 60 for line in lines)
     assert letters.wrapped("one two three", 1000, 12) == ["one two three"]
+
+
+def test_what_is_joined_takes_the_room_of_one_letter_and_a_guess_is_not_imposed():
+    family = "\u200d".join("👨👩👧👦")
+    assert letters.text_width(family, 10) == letters.text_width("👨", 10) == letters.text_width("👍\U0001f3fd", 10) == 10
+    assert letters.text_width("e\u0301", 10) == letters.text_width("e", 10)
+    assert letters.fitted('<text font-size="13px">家族</text><text font-size="13px">plain</text>').count("textLength") == 1
+
+
+def test_letters_that_no_font_here_has_are_named(monkeypatch):
+    vl_convert = pytest.importorskip("vl_convert")
+    monkeypatch.setattr(vl_convert, "svg_to_png", lambda svg: b"box" if re.search("[家\U0010fffd]", svg) else svg.encode())
+    assert picture.boxes(["<text>plain → 家 é あ</text>".encode()]) == "家" and picture.boxes([b"<text>plain</text>"]) == ""

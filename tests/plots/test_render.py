@@ -35,7 +35,7 @@ def refused(done):
 def test_a_study_is_a_page_a_text_and_each_chart_in_three_forms(tmp_path):
     done, folder = written(valid(report_of(complete(runs=2))), tmp_path), tmp_path / "out"
     assert (done.returncode, done.stderr, done.stdout) == (0, "", f"Open {folder / 'report.html'}\n")
-    charts = ["energy", "ladder", "losses", "memory", "phases", "steps"]
+    charts = ["energy", "ladder", "losses", "memory", "phases", "phases_of_all", "steps"]
     assert files_in(folder) == sorted([f"charts/{one}.{end}" for one in charts for end in ("svg", "png", "vl.json")] + ["report.html", "report.md"])
     png = (folder / "charts/ladder.png").read_bytes()
     assert png[:8] == b"\x89PNG\r\n\x1a\n" and struct.unpack(">II", png[16:24])[0] > 1500

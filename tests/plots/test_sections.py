@@ -162,11 +162,11 @@ def test_a_study_says_what_it_found_and_has_every_number(pages):
                            " · ✓ 35 of 35 runs, 7 of 7 proofs passed\n\nThe `figures` behind it.\n\n![2.61× faster than “plain fp32”](charts/ladder.svg)\n")
     assert "<h1>2.61× faster than “plain fp32”</h1>" in shown and '<a href="#trust" class="good">✓ 35 of 35 runs, 7 of 7 proofs passed</a>' in shown
     rows = table(text, "rung | ms per step | × step | × total | tokens/s | peak GiB")
-    assert rows[0] == ["plain fp32", "1,512 ± 1 %", "—", "—", "677", "3.1"]
-    assert rows[6] == ["\\+ zero copy data", "579 ± 1 %", "**1.02×** ± 1 %", "**2.61×** ± 1 %", "1.77K", "1.9"] and len(rows) == len(LADDER)
-    for part in ("<summary>+ SDPA attention · 1.33× · 760 ms · 2.7 GiB · proven · guard 0.003</summary>\n\nWhat SDPA attention does. And why it helps.\n\n"
+    assert rows[0] == ["plain fp32", "1,512 \\[1,497 – 1,527\\]", "—", "—", "677", "3.1"]
+    assert rows[6] == ["\\+ zero copy data", "579 \\[573 – 585\\]", "**1.02×** \\[1.01× – 1.03×\\]", "**2.61×** \\[2.59× – 2.64×\\]", "1.77K", "1.9"] and len(rows) == len(LADDER)
+    for part in ("<summary>+ SDPA attention · losses: same</summary>\n\nWhat SDPA attention does. And why it helps.\n\n"
                  "5 runs, 100 timed steps: quartiles 752 and 768 ms, min 737, max 912 ms.\n", "| `field_2` | `false` | `true` |",
-                 "| `attention` | passed | the fused kernel — seen: 1 launch per step |", "\n**Guard.** passed, 20 steps.\n", "```text\nladder ablate --ladder gpt2\n```",
+                 "| `attention` | passed | the fused kernel — seen: 1 launch per step |", "\n**Losses.** passed, 20 steps.\n", "```text\nladder ablate --ladder gpt2\n```",
                  "| `cpu.model` | `Example` |", "\n35 of 35 runs, 7 of 7 proofs passed. More `code` of it.\n\n**Rung**: "):
         assert part in text, part
     assert "MFU" not in text and "clock" not in text and "mJ" not in text and "Predicted" not in text and "What a batch costs" not in text
@@ -177,10 +177,10 @@ def test_rungs_without_a_number_say_why_and_those_left_out_are_in_one_line(pages
     rows = {row[0]: row[1:] for row in table(text, "rung | ms per step | × step | × total | tokens/s | peak GiB")}
     assert rows["\\+ graph capture"] == ["**failed: 5 of 5 runs: killed by signal 9 (out of memory?)**", *["—"] * 4]
     assert rows["\\+ channels last"][0] == "**missing**" and "\\+ TF32" not in rows and len(rows) == 8
-    assert text.count("TF32") == shown.count("TF32") == 1 and "\nLeft out: TF32 (not applicable: needs a CUDA device, this machine has none).\n" in text
+    assert "\nNot in this ladder: TF32.\n" in text and "\nTF32: not applicable: needs a CUDA device, this machine has none.\n" in text and shown.count("TF32") == 2
     assert "<summary>+ fused AdamW · void: losses leave the reference by 0.31 at step 12, tolerance 0.02</summary>" in text
     assert "| `vocabulary` | **failed** | 50304 rows — seen: 50257 |" in text and "| r4-0 | failed | killed by signal 9 |" in text
-    assert rows["\\+ zero copy data"][1] == "**0.94×** ± 1 %" and '<span class="slower">0.94×</span>' in shown  # slower than the one before it
+    assert rows["\\+ zero copy data"][1] == "**0.94×** \\[0.93× – 0.95×\\]" and '<span class="slower">0.94×</span>' in shown  # slower than the one before it
 
 
 def test_a_study_that_is_not_usable_claims_nothing(pages):
@@ -193,14 +193,27 @@ def test_a_study_that_is_not_usable_claims_nothing(pages):
     assert claim.search(plain) and claim.search(usable) and not claim.search(shown + text)
 
 
+@pytest.mark.parametrize("losses", ["not compared, as asked", "not checked: no line has one", "not comparable in 6 runs: the first command's own are 0.2 apart; seed it"])
+def test_commands_whose_losses_are_not_compared_have_a_page(losses):
+    study = make(LADDER[:2])
+    for r, said in zip(study["rungs"], ("", losses)):
+        r.update(guard=None, proofs=[], recipe={}, recipe_diff={}, tokens_per_s=None, command={
+            "text": "python loop.py", "typed": "python loop.py", "shape": "step N", "by_loss": False, "mean_ms": 44.2, "first_step_s": 1.0, "cold_first_step_s": 2.0, "losses": said})
+    report = report_of(study)
+    report["studies"][0]["said"]["rungs"][1]["guard"] = losses
+    shown, text = made(valid(report))
+    assert f"<summary>+ {LADDER[1][0]} · losses not compared</summary>" in text and f"**Losses.** {losses}." in text
+    assert "steps/s" in shown and "Mean step 44.2 ms, median" in text and "**Rung**: one command" in text and "`compiler" not in text
+
+
 def test_columns_and_tables_are_there_where_there_is_something_in_them(pages):
     shown, text = pages("everything")
     rows = table(text, "rung | ms per step | × step | × total | tokens/s | peak GiB | MFU | mJ/token")
     assert rows[2][4:] == ["13.0K", "27.0", "17.1 %", "42.0"]
     costs = table(text, "rung | ms | of the step | read | from a disk | page faults | held | cached before → after")
-    assert costs[0] == ["plain fp32", "2.40 ± 4.2 %", "1.23 %", "66.0 KB", "32.0 KB", "0.5", "3.13 MB", "0 % → 25 %"]
+    assert costs[0] == ["plain fp32", "2.40 \\[2.30 – 2.50\\]", "1.23 %", "66.0 KB", "32.0 KB", "0.5", "3.13 MB", "0 % → 25 %"]
     assert costs[-1][3:] == ["—", "—", "0.5", "—", "—"]
-    assert table(text, "rung | predicted | measured | least bytes | least FLOPs") == [["\\+ bf16 autocast", "1.25×", "**1.49×** ± 1 %", "29.5 GB", "800 GFLOP"]]
+    assert table(text, "rung | predicted | measured | least bytes") == [["\\+ bf16 autocast", "1.25×", "**1.49×** \\[1.48× – 1.51×\\]", "29.5 GB"]]
     assert '<p class="warn">Note: a gate was left out.</p>' in shown and 'id="chart-roofline"' in shown and 'id="chart-gate"' in shown and 'id="chart-history"' in shown
     assert shown.count("<figcaption>2.61×") == 0 < shown.count("<figcaption>")  # the page's own heading says it
     study = complete()
@@ -212,11 +225,11 @@ def test_columns_and_tables_are_there_where_there_is_something_in_them(pages):
 
 def test_worths_and_sizes_have_their_own_tables(pages):
     text = pages("factorial")[1]
-    assert table(text, "optimization | worth | repeats") == [["the bf16", "**1.82×** ± 2 %", "5"], ["the graph", "no subset \\| was measured", "0"]]
+    assert table(text, "optimization | worth | repeats") == [["the bf16", "**1.82×** \\[1.78× – 1.86×\\]", "5"], ["the graph", "no subset \\| was measured", "0"]]
     text = pages("sweep")[1]
     rows = table(text, "rung | ms per step | × total | tokens/s | peak GiB")
     assert [row[0] for row in rows][:3] == ["B=16 fused AdamW", "B=32 fused AdamW", "B=64 fused AdamW"] and rows[2][1] == "**failed: CUDA out of memory**"
-    assert table(text, "rung | PyTorch | ms per step | our speedup | compiling") == [["B=16 fused AdamW", "PyTorch eager", "1,600 ± 1 %", "**2.00×** ± 5 %", "—"]]
+    assert table(text, "rung | PyTorch | ms per step | our speedup | compiling") == [["B=16 fused AdamW", "PyTorch eager", "1,600 \\[1,584 – 1,616\\]", "**2.00×** \\[1.90× – 2.10×\\]", "—"]]
 
 
 def test_seconds_of_compiling_stand_beside_the_peers_that_compile():
@@ -225,10 +238,10 @@ def test_seconds_of_compiling_stand_beside_the_peers_that_compile():
     runs += [runs[0] | {"rung": 8, "repeat": i, "compile_s": seconds} for i, seconds in enumerate((31.5, 11.0, 11.2))]
     report["studies"][0]["study"]["rungs"][8]["flags"] = ["r8-1 shared: 1 other process"]
     rows = table(made(valid(report))[1], "rung | PyTorch | ms per step | our speedup | compiling")
-    assert [row[-1] for row in rows] == ["—", "31.5 s, then 11.2 s"] and rows[1][:3] == ["\\+ zero copy data", "PyTorch compile", "724 ± 1 %"]
+    assert [row[-1] for row in rows] == ["—", "31.5 s, then 11.2 s"] and rows[1][:3] == ["\\+ zero copy data", "PyTorch compile", "724 \\[717 – 731\\]"]
 
 
-@pytest.mark.parametrize("lo, center, hi, said", [(0.99, 1.0, 1.01, "± 1 %"), (0.8, 1.0, 1.3, "[0.80× – 1.30×]"), (0.99, 1.0, 1.05, "[0.99× – 1.05×]"), (1.0, 1.0, 1.0, ""), (None, 1.0, None, ""),
+@pytest.mark.parametrize("lo, center, hi, said", [(0.99, 1.0, 1.01, "[0.99× – 1.01×]"), (0.8, 1.0, 1.3, "[0.80× – 1.30×]"), (0.99, 1.0, 1.05, "[0.99× – 1.05×]"), (1.0, 1.0, 1.0, ""), (None, 1.0, None, ""),
                                                   (0.001, 1.0, 900.0, ""), (0.0, 1.0, 2.0, ""), (-1.0, 1.0, 2.0, ""), (0.0, 0.0, 0.5, "")])
 def test_an_interval_is_short_and_one_that_tells_nothing_is_left_out(lo, center, hi, said):
     assert study_view.interval({"lo": lo, "hi": hi, "ratio": center}, study_view.times) == said
@@ -262,7 +275,7 @@ def test_a_page_of_two_studies_is_their_comparison_alone(pages):
     assert folds == ["Every number, with its interval", "A: EXAMPLE DATA, not a measurement", "B: EXAMPLE DATA, not a measurement", "Can it be trusted?",
                      "What else could be measured"]
     rows = table(text, "rung | A ms | B ms | B / A | ")
-    assert rows[1] == ["\\+ bf16 autocast", "500", "522", "**1.04×** ± 0.77 %", "B is slower"] and "\n> This compares two machines.\n" in text
+    assert rows[1] == ["\\+ bf16 autocast", "500", "522", "**1.04×** \\[1.04× – 1.05×\\]", "B is slower"] and "\n> This compares two machines.\n" in text
     assert "`ladder report STUDY STUDY`" in pages("nothing in common")[1]
 
 
@@ -280,7 +293,7 @@ def test_a_gate_shows_its_verdict_its_numbers_and_what_the_machine_can_show():
     assert "<h1>Regression</h1>" in shown and '<p class="remark warn">\ntoo few pairs\n' in shown and '<p class="remark bad">\nWhat the verdict means.\n' in shown
     assert "step 3 has loss 9.5000" in shown and "1.0 → 3.0" in shown and ">1.3 %</td>" in shown and "± 2 %" in shown and "AMD EPYC" in shown
     assert [re.sub(r"<[^>]*>|\s+", " ", cell).split() for cell in re.findall(r"<td.*?</td>", shown)[:6]] == [
-        ["float32"], ["500"], ["500"], ["1.001×", "±", "0.8", "%"], ["the", "same"], ["3", "of", "6", "pairs"]]
+        ["float32"], ["500"], ["500"], ["1.001×", "[0.99×", "–", "1.01×]"], ["the", "same"], ["3", "of", "6", "pairs"]]
     assert "<svg" in shown and "<table" in shown
     for verdict in ("FAILED", "SAVED"):
         alone = gate_page(gate_of(verdict, None, []))

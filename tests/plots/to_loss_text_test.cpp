@@ -21,13 +21,12 @@ TEST(TimeToLossSaid, SayWhatEachRungDoes) {
   const TimeToLoss study = told_study();
   EXPECT_EQ(study.rungs[0].words, "the others are compared with it");
   EXPECT_EQ(study.rungs[1].words, "skipped: no CUDA device");
-  EXPECT_EQ(study.rungs[2].words, "2.00x as fast [2.00-2.00]; at the end +0.0200 nats [-0.0048, +0.0448]");
+  EXPECT_EQ(study.rungs[2].words, "95 % [2.00\u20132.00]; at the end +0.0200 nats [-0.0048, +0.0448]");
   EXPECT_EQ(study.rungs[3].words, "the loss was not reached; at the end +2.5200 nats [+2.4952, +2.5448]");
   EXPECT_EQ(study.said.headline, "2.00\u00d7 faster to loss 5");
-  EXPECT_EQ(
-      study.said.lines.front(),
-      "\u201cbf16 autocast\u201d against \u201cfloat32\u201d: 2.00x as fast [2.00-2.00]; same quality: +0.0200 nats "
-      "[-0.0048, +0.0448] at the end, margin 0.05.");
+  EXPECT_EQ(study.said.lines.front(),
+            "\u201cbf16 autocast\u201d against \u201cfloat32\u201d: 95 % [2.00\u20132.00]; same quality: +0.0200 nats "
+            "[-0.0048, +0.0448] at the end, margin 0.05.");
   EXPECT_TRUE(study.said.lines.back().starts_with("1 of 2 rungs learn as well as the reference; "))
       << study.said.lines.back();
   EXPECT_TRUE(study.said.remarks.empty());
@@ -38,7 +37,7 @@ TEST(TimeToLossSaid, ASpeedupWithoutTheQualityDoesNotCount) {
   study.margin = 0.03;
   study = told_study(std::move(study));
   EXPECT_EQ(study.rungs[2].words,
-            "2.00x as fast [2.00-2.00], which does not count; at the end +0.0200 nats [-0.0048, +0.0448]");
+            "2.00\u00d7 as fast [2.00\u20132.00], which does not count; at the end +0.0200 nats [-0.0048, +0.0448]");
   EXPECT_EQ(study.said.headline, "No rung is clearly faster to loss 5");
   EXPECT_EQ(study.said.remarks.back().code, "unclear-quality");
 }
@@ -81,7 +80,7 @@ TEST(TimeToLossTable, HasTwoRowsForEachRung) {
             std::string::npos)
       << table;
   EXPECT_NE(table.find("\n+ bf16 autocast                         15.0    2.00x   3.0200  same quality\n"
-                       "  2.00x as fast [2.00-2.00]; at the end +0.0200 nats [-0.0048, +0.0448]\n"),
+                       "  95 % [2.00-2.00]; at the end +0.0200 nats [-0.0048, +0.0448]\n"),
             std::string::npos)
       << table;
   EXPECT_NE(table.find("\n+ GPU                                      -        -        -  skipped\n"),

@@ -526,7 +526,7 @@ def test_a_look_tells_a_flag_that_is_ignored_from_one_that_is_not(measure, study
     done = measure(command, "+ --fused", ends, f"again: {command} --ignored", "--look", "--losses", "free")
     assert done.returncode == 0, done.stderr
     rungs = study()["rungs"]
-    assert rungs[3]["command"]["seen"] == [] and [line for line in rungs[1]["command"]["seen"] if line.endswith("-> AdamW fused")]
+    assert rungs[3]["command"]["seen"] == [] and [line for line in rungs[1]["command"]["seen"] if line.endswith("→ AdamW fused")]
     assert "seen" not in rungs[2]["command"] and "only a program with PyTorch's optimizers can be looked at" in done.stderr
     assert "Nothing that can be seen differs with \"again\": is the flag read?" in " ".join(done.stdout.split()), done.stdout
     planned = read_json(tmp_path / "study" / "plan.json")["rungs"]

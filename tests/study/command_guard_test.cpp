@@ -40,7 +40,7 @@ TEST(CommandGuard, EqualLossesAreTheSame) {
   ASSERT_TRUE(same.verdict);
   EXPECT_TRUE(same.verdict->passed);
   EXPECT_EQ(same.verdict->steps, 16);
-  EXPECT_EQ(same.words, "the same (0 off at steps 1 to 16, 0.00325 allowed)");  // a thousandth of 3.25
+  EXPECT_EQ(same.words, "the same (0 off at steps 1 to 16, limit 0.00325)");  // a thousandth of 3.25
 }
 
 TEST(CommandGuard, AThousandthOfTheLossIsAllowed) {
@@ -49,7 +49,7 @@ TEST(CommandGuard, AThousandthOfTheLossIsAllowed) {
   const auto off = guard_command(runs({run_with(falling(-0.004))}), first);
   EXPECT_FALSE(off.verdict->passed);
   EXPECT_NEAR(*off.verdict->deviation, -0.004, 1e-9);
-  EXPECT_EQ(off.words, "other losses: 0.004 off at steps 1 to 16, 0.00325 allowed; the two are different trainings");
+  EXPECT_EQ(off.words, "other losses: 0.004 off at steps 1 to 16, limit 0.00325; the two are different trainings");
 }
 
 TEST(CommandGuard, TheMeanOfTheRunsDecides) {

@@ -49,15 +49,15 @@ TEST_F(Looks, SayTheMostTellingFirst) {
                         {"products", {{"float32", 2}, {"bfloat16", 46}}},
                         {"optimizer_ran", "fused"},
                         {"settings", {{"allow_tf32", true}}}}),
-            (Lines{"compiled regions 0 -> 2", "kernels in a step 1,143 -> 402",
-                   "matrix products float32 -> bfloat16 46, float32 2", "optimizer AdamW foreach -> AdamW fused",
-                   "allow_tf32 false -> true"}));
+            (Lines{"compiled regions 0 \u2192 2", "kernels in a step 1,143 \u2192 402",
+                   "matrix products float32 \u2192 bfloat16 46, float32 2",
+                   "optimizer AdamW foreach \u2192 AdamW fused", "allow_tf32 false \u2192 true"}));
 }
 
 TEST_F(Looks, SayWhatIsThereOnOneSideOnly) {
-  EXPECT_EQ(changed_by({{"attention", nullptr}}), Lines{"attention flash -> none"});
-  EXPECT_EQ(changed_by({{"settings", {{"NVIDIA_TF32_OVERRIDE", "0"}}}}), Lines{"NVIDIA_TF32_OVERRIDE none -> 0"});
-  EXPECT_EQ(changed_by({{"settings", {{"threads", nullptr}}}}), Lines{"threads 8 -> none"});
+  EXPECT_EQ(changed_by({{"attention", nullptr}}), Lines{"attention flash \u2192 none"});
+  EXPECT_EQ(changed_by({{"settings", {{"NVIDIA_TF32_OVERRIDE", "0"}}}}), Lines{"NVIDIA_TF32_OVERRIDE none \u2192 0"});
+  EXPECT_EQ(changed_by({{"settings", {{"threads", nullptr}}}}), Lines{"threads 8 \u2192 none"});
 }
 
 TEST_F(Looks, TellNothingWhereOneFailedOrIsMissing) {

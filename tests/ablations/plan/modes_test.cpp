@@ -172,7 +172,7 @@ TEST(Peers, EagerRungsHaveAnEagerTwinAndTheLastHasAll) {
   EXPECT_EQ(twins, (std::vector<std::string>{"gpu-pytorch-eager", "tf32-pytorch-eager", "bf16-pytorch-eager",
                                              "residual16-pytorch-eager", "residual16-pytorch-compile",
                                              "residual16-pytorch-max-autotune", "residual16-pytorch-cuda-graphs"}));
-  EXPECT_EQ(rungs.back().title, "PyTorch CUDA graphs");
+  EXPECT_EQ(rungs.back().title, "PyTorch compile with CUDA graphs");
   EXPECT_EQ(made("gpt2-cpu", {.peer = "pytorch", .peer_modes = "compile"}, cpu).size(), 8U);
   const auto chosen =
       made("gpt2", {.peer = "pytorch", .peer_modes = "eager,compile", .peer_rungs = {"flash", "gpu"}}, hopper);
