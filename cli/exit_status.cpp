@@ -1,5 +1,6 @@
 #include "cli/command.h"
 #include "files/printable.h"
+#include "harness/process/process.h"
 #include "harness/process/unfit.h"
 
 #include <fcntl.h>
@@ -29,6 +30,21 @@ void own_standard_descriptors() {
   if (fd >= 0) ::close(fd);
 }
 
+// What cannot be printed there is lost, and ends nothing: the disk is full, the terminal or the reader is gone.
+void let_standard_error_fail() {
+  cookie_io_functions_t lossy{};
+  lossy.write = [](void* /*cookie*/, const char* text, size_t size) -> ssize_t {
+    struct sigaction before {};
+    ::sigaction(SIGPIPE, nullptr, &before);
+    if (before.sa_handler == SIG_DFL) std::signal(SIGPIPE, SIG_IGN);
+    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text, size);
+    if (before.sa_handler == SIG_DFL) std::signal(SIGPIPE, SIG_DFL);
+    return static_cast<ssize_t>(size);
+  };
+  stderr = ::fopencookie(nullptr, "w", lossy);
+  std::setvbuf(stderr, nullptr, _IONBF, 0);
+}
+
 // "PATH: cannot create directories: No such file or directory", where the library puts the path last.
 std::string fault_of_path(const std::filesystem::filesystem_error& error) {
   constexpr std::string_view begin = "filesystem error: ";
@@ -43,9 +59,10 @@ int exit_status(const std::function<int()>& program) {
   const auto fail = [](const char* message, int status) {
     std::fflush(stdout);
     fmt::print(stderr, "ladder: {}\n", files::shortened(files::printable(message), 1000));
-    return status;
+    return harness::interrupted() ? 130 : status;
   };
   own_standard_descriptors();
+  let_standard_error_fail();
   std::signal(SIGXFSZ, SIG_IGN);  // a file that reaches its size limit gives an error, like a full disk
   std::signal(SIGCHLD, SIG_DFL);  // some programs leave it ignored, which would hide how children end
   try {

@@ -83,6 +83,12 @@ void choose_pairs(Plan& plan, const GateFlags& flags) {
                     file.string()));
   }
   const auto noise = read_document<Noise>(file);
+  if (const std::string why = why_no_noise(noise, expected_record(plan)); !why.empty()) {
+    throw harness::Unfit(
+        fmt::format("--catch: the noise floor in {} does not count: {}; ladder gate --calibrate --save -- COMMAND "
+                    "replaces it",
+                    file.string(), why));
+  }
   const TypedCommand& command = *plan.rungs.back().command;
   const double wanted = (1 + flags.catches) / (1 + flags.catches / 2) - 1;
   const double pair_s = 2 * run_s(plan, command.trial);
@@ -164,7 +170,7 @@ int gate_of_commits(const GateFlags& flags) {
   check_may_begin(out);
   harness::catch_interrupts();
   const auto devices = occupy_for_commands("ladder gate", out, flags.wait);
-  const BegunFolder begun(out, {"logs", "runs", "worktrees"});
+  BegunFolder begun(out, {"runs", "worktrees"});
   std::optional<Worktrees> worktrees;
   std::vector<CommitSide> here;
   if (flags.calibrate) {
@@ -176,7 +182,9 @@ int gate_of_commits(const GateFlags& flags) {
     if (!git({"status", "--porcelain", "--untracked-files=no"}, out / "logs" / "git.log").empty()) {
       fmt::print(stderr, "note: changes that are not committed are not measured\n");
     }
-    for (CommitSide& side : worktrees->sides()) worktrees->make(side, flags.prepare);
+    for (CommitSide& side : worktrees->sides()) {
+      if (!harness::interrupted()) worktrees->make(side, flags.prepare);
+    }
   }
   std::vector<CommitSide>& sides = worktrees ? worktrees->sides() : here;
   Plan plan = plan_of(flags, sides);
@@ -204,6 +212,7 @@ int gate_of_commits(const GateFlags& flags) {
   if (flags.catches > 0) choose_pairs(plan, flags);
   plan.runs = abba(plan.rungs, plan.repeats, flags.blocked);
   write_document(out / "plan.json", plan);
+  begun.has_plan();
   fmt::print(stderr, "base: {}\nhead: {}\n", sides[0].commit, sides[1].commit);
   const int status = run_gate(
       plan, out, [&](const Plan& part) { return commands(part, out); }, {}, "begin a new gate to judge", flags.json);

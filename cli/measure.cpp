@@ -21,6 +21,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -130,12 +131,15 @@ void tell_plan(const Plan& plan, const fs::path& out) {
 
 // Tries each command and completes the plan. Returns false if it was interrupted.
 bool try_commands(Plan& plan, const fs::path& out, const MeasureFlags& flags) {
+  const auto files_before = files_of_commands(plan);
   for (size_t i = 0; i < plan.rungs.size(); ++i) {
     fmt::print(stderr, "trying {} ...\n", shown(plan.rungs[i]));
     const std::optional<Trial> trial = tried(plan, i, out);
     if (!trial) return false;
     plan.rungs[i].command->trial = *trial;
   }
+  auto& files = plan.commands->files;  // that the commands do not write themselves
+  std::ranges::set_intersection(files_before, files_of_commands(plan), std::inserter(files, files.end()));
   if (flags.budget_s > 0) {
     const double repeats = std::floor(static_cast<double>(flags.budget_s) / repeat_s(plan));
     plan.repeats = std::clamp<int64_t>(static_cast<int64_t>(repeats), 1, flags.repeats > 0 ? flags.repeats : 1000);
@@ -178,24 +182,25 @@ Plan resumed_plan(const MeasureFlags& flags, const fs::path& out) {
 }
 
 int measure(const MeasureFlags& flags) {
-  const fs::path out = flags.out.empty() ? next_folder() : files::named_folder(flags.out);
+  fs::path out = flags.out.empty() ? next_folder() : files::named_folder(flags.out);
   harness::catch_interrupts();
   Plan plan = flags.resume ? resumed_plan(flags, out) : plan_of(flags);
-  const std::string resume =
-      fmt::format("ladder measure --resume --out {} and the same commands", printable(out.string()));
   if (!flags.resume) check_may_begin(out);
   const auto held = occupy_for_commands("ladder measure", out, flags.wait);
-  const BegunFolder begun(out, {"logs", "runs"});
+  if (flags.out.empty()) out = next_folder();  // another one may have begun there meanwhile
+  const std::string resume =
+      fmt::format("ladder measure --resume --out {} and the same commands", printable(out.string()));
+  BegunFolder begun(out, {"logs", "runs"}, flags.resume);
   if (!flags.resume) {
     for (const std::string& line : harness::disturbances()) fmt::print(stderr, "note: {}\n", line);
     tell_variables(flags);
     tell_equal(plan);
     if (!try_commands(plan, out, flags)) {
-      fs::remove_all(out / "logs");
       fmt::print(stderr, "interrupted before anything was measured\n");
       return 130;
     }
     write_document(out / "plan.json", plan);
+    begun.has_plan();
     tell_plan(plan, out);
   }
   if (flags.look) look_at_all(plan, out);
@@ -227,7 +232,9 @@ void add_measure(CommandLine& line) {
            "prints. A line with a loss is honest on a GPU, too: to print the loss, the device must have computed it. "
            "Each run is ended after its warm-up and its timed steps, and {run} in a command becomes an empty folder of "
            "that run. Leaves a folder with the records, a table, a page and charts.\n"
-           "\"+ --flag\" adds to the command before it, \"+ NAME=value\" sets a variable, \"title: command\" names it. "
+           "\"+ --flag\" adds to the command before it, at its end or in place of {flags}, \"+ NAME=value\" sets a "
+           "variable, "
+           "\"title: command\" names it. "
            "Commands go through sh as they are typed. Exit status: 1 if a command failed or its losses are others.",
        .examples = {{"ladder measure 'python train.py' 'python train.py --compile'",
                      "Is --compile faster, and how much?"},

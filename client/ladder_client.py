@@ -22,11 +22,13 @@ There t is the host's time of the first event plus the device's time since then;
 A line is written by the first later call that finds its event reached, or at the end of the program.
 With JAX a thread waits for the loss, and t is the time at which it was there.
 Calls while a CUDA graph is captured do not count.
+Nothing in here ends or changes the training: the first fault is said on standard error, and nothing is written from then on.
 LADDER_STEPS=WARMUP+TIMED says how many steps `ladder measure` wants; nothing here depends on it.
 """
 
 import atexit
 import collections
+import functools
 import json
 import math
 import os
@@ -44,6 +46,26 @@ def rank():
     return int(os.environ.get("RANK") or os.environ.get("SLURM_PROCID") or 0)
 
 
+def _harmless(call):
+    """The call, which a fault does not leave."""
+
+    @functools.wraps(call)
+    def harmless(*arguments, **named):
+        global _log
+        try:
+            return call(*arguments, **named)
+        except Exception as error:  # noqa: BLE001
+            said, _log = _log is None, None
+            try:
+                if not said:
+                    sys.stderr.write(f"ladder_client writes nothing more: {type(error).__name__}: {error}\n")
+            except Exception:  # noqa: BLE001, S110
+                pass
+
+    harmless._torchdynamo_disable = True  # torch.compile leaves it alone
+    return harmless
+
+
 class _Log:
     """The lines of one training."""
 
@@ -58,7 +80,7 @@ class _Log:
         self.on = rank() == 0
         if not self.on:
             return
-        self.file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+        self.file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK, 0o666)  # a pipe does not block
         try:
             fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -77,6 +99,7 @@ class _Log:
             self.device = device = device if getattr(loss, "is_cuda", False) else torch.device("cuda", torch.cuda.current_device())
         self.write({"ladder": 1, "pid": os.getpid(), "device": str(device)})
 
+    @_harmless
     def step(self, loss, tokens, keep=0):
         """Ends a step. The last `keep` lines are not written yet."""
         self.inside = True
@@ -106,8 +129,6 @@ class _Log:
             self.inside = False
             if self.ended:
                 self.end()
-
-    step._torchdynamo_disable = True  # torch.compile leaves it alone
 
     def say(self, line):
         if self.on and self.steps > 0:
@@ -143,14 +164,17 @@ class _Log:
     def follow(self):
         """A thread, with JAX: waits for the losses in turn."""
         while True:
-            line = self.arrays.get()
-            try:
-                self.read_loss(line)
-            except RuntimeError:  # the program has given the array's memory away
-                del line["loss"]
-            line["t"] = time.monotonic()
-            self.write(line)
+            self.wait_for(self.arrays.get())
             self.arrays.task_done()
+
+    @_harmless
+    def wait_for(self, line):
+        try:
+            self.read_loss(line)
+        except RuntimeError:  # the program has given the array's memory away
+            del line["loss"]
+        line["t"] = time.monotonic()
+        self.write(line)
 
     def read_loss(self, line):
         if "loss" in line:
@@ -161,6 +185,7 @@ class _Log:
         self.read_loss(line)
         os.write(self.file, (json.dumps(line) + "\n").encode())
 
+    @_harmless
     def flush(self):
         if self.on:
             if self.arrays is not None:
@@ -188,12 +213,14 @@ def step(loss=None, tokens=None):
         _log.step(loss, tokens)
 
 
+@_harmless
 def stated(**what):
     """What the program says of itself, shown as such: ladder.stated(attention="flash", compiled=True). After the first step()."""
     if _log is not None:
         _log.say({"stated": {name: str(value) for name, value in what.items()}})
 
 
+@_harmless
 def proof(field, passed, expected, observed):
     """What the program has checked of itself. A command with a failed one has no number. After the first step()."""
     if _log is not None:
@@ -207,11 +234,13 @@ def HF():  # noqa: N802  (it makes an object, as a class does)
     class Steps(TrainerCallback):
         seen = 0
 
+        @_harmless
         def on_step_end(self, args, state, control, **_):
             if _log is not None:
                 tokens, self.seen = state.num_input_tokens_seen - self.seen, state.num_input_tokens_seen
                 _log.step(None, tokens or None, keep=1)
 
+        @_harmless
         def on_log(self, args, state, control, logs=None, **_):
             if _log is not None and _log.pending and "loss" in (logs or {}):
                 _log.pending[-1][0]["loss"] = logs["loss"]
@@ -228,9 +257,11 @@ def Lightning():  # noqa: N802
         bases = [Callback]
 
     class Steps(*bases):
+        @_harmless
         def on_train_start(self, trainer, pl_module):
             self.done = trainer.global_step  # more than 0 after a checkpoint
 
+        @_harmless
         def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
             if trainer.global_step != self.done:
                 self.done = trainer.global_step

@@ -8,7 +8,7 @@ namespace plots {
 
 using Shown = std::string (*)(std::string_view);
 
-// Every string of the document; keys stay the schema's.
+// Every string and key of the document.
 files::Json with_printable_texts(const files::Json& document, Shown shown = files::printable);
 
 // `shown`: files::printable_lines, where a text may have several lines.

@@ -302,7 +302,14 @@ void each_text(T& value, const auto& on_text, const auto& on_json) {
   } else if constexpr (fields_detail::is_vector<T>) {
     for (auto& item : value) each_text(item, on_text, on_json);
   } else if constexpr (fields_detail::is_map<T>) {
-    for (auto& [key, item] : value) each_text(item, on_text, on_json);
+    T shown;
+    for (auto& [key, item] : value) {
+      std::string name = key;
+      on_text(name);
+      each_text(item, on_text, on_json);
+      shown.emplace(std::move(name), std::move(item));
+    }
+    value = std::move(shown);
   } else if constexpr (HasFields<T>) {
     T::fields(
         [&](const char* /*name*/, auto member, const Rules& /*rules*/) { each_text(value.*member, on_text, on_json); });

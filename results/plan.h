@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -131,9 +132,11 @@ struct CommandTerms {
   std::string steps_from;       // a regular expression in place of the known lines
   int64_t tokens_per_step = 0;  // of every command; 0: as its lines say, or not known
   bool guards_losses = true;
+  std::map<std::string, std::string> files;  // the commands' own, and "." for where they run, each with a SHA-256
 
-  LADDER_FIELDS(CommandTerms, (as_is, absent), (hook, absent), (steps_from, absent),
-                (tokens_per_step, {.none = None::absent, .least = 1}), guards_losses)
+  LADDER_FIELDS(CommandTerms, (files, {.none = None::absent, .pattern = sha256_pattern}), (as_is, absent),
+                (hook, absent), (steps_from, absent), (tokens_per_step, {.none = None::absent, .least = 1}),
+                guards_losses)
 };
 
 // Marks a plan as a quick look at a ladder, with what the whole ladder goes on from (plan/quick.h).

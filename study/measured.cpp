@@ -1,5 +1,6 @@
 #include "study/measured.h"
 
+#include "ablations/run/run_setting.h"
 #include "ablations/run/study_folder.h"
 #include "harness/process/utc.h"
 #include "harness/stats/stats.h"
@@ -119,6 +120,7 @@ std::string why_no_number(const Record& record) {
 Measured read_records(const Plan& plan, const fs::path& folder) {
   Measured measured;
   measured.runs_of.resize(plan.rungs.size());
+  std::map<std::pair<std::string, std::string>, std::pair<std::string, Facts>> first_of;  // each program's first record
   size_t described_by = plan.rungs.size();  // the rung whose record environment and workload come from
   for (size_t position = 0; position < plan.runs.size(); ++position) {
     const PlannedRun& run = plan.runs[position];
@@ -138,6 +140,13 @@ Measured read_records(const Plan& plan, const fs::path& folder) {
       measured.last_started = std::max(measured.last_started, record.started);
       if (record.is_ok()) {
         ++measured.runs_ok;
+        const Rung& rung = plan.rungs[run.rung];
+        const Facts facts = study_facts(record, uses_cuda(plan));
+        const auto& [id, others] = first_of.try_emplace({rung.peer, rung.program}, run.id, facts).first->second;
+        if (const auto lines = differences(others, facts); !lines.empty()) {
+          throw std::invalid_argument(fmt::format("{}: run {} does not belong to run {} in one study: {}",
+                                                  file.string(), run.id, id, fmt::join(lines, "; ")));
+        }
         const RunData& data = measured.runs_of[run.rung][run.repeat] = run_data(record);
         entry.median_ms = data.median_ms;
         if (!data.disturbed.empty() && !fs::exists(flagged_file(file))) ++measured.not_made_again;

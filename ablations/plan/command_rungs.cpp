@@ -59,15 +59,51 @@ size_t end_of_exports(std::string_view command) {
   return at;
 }
 
-struct Typed {
-  std::string title, text;  // text: of a piece, without its "+"
-  bool adds = false;
-};
-
 std::string trimmed(const std::string& text) {
   const size_t begin = text.find_first_not_of(" \t\n"), end = text.find_last_not_of(" \t\n");
   return begin == std::string::npos ? "" : text.substr(begin, end - begin + 1);
 }
+
+constexpr std::string_view for_flags = "{flags}";  // in a command: where flags go
+
+// The text with an x in place of what sh does not take as a mark: quoted, escaped, in brackets, of a redirection.
+std::string without_quoted(const std::string& text) {
+  std::string plain;
+  char quote = 0;
+  int depth = 0;  // of brackets
+  for (size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    const bool escapes = c == '\\' && quote != '\'',
+               redirects = c == '&' && (plain.ends_with('>') || text[at + 1] == '>');
+    const bool in_word = c == '#' && !plain.empty() && plain.back() != ' ' && plain.back() != '\n';
+    if (quote != 0 ? c == quote : c == '\'' || c == '"' || c == '`') quote = quote != 0 ? char{0} : c;
+    if (quote == 0 && (c == '(' || c == ')')) depth += c == '(' ? 1 : -1;
+    plain += quote != 0 || depth > 0 || escapes || redirects || in_word ? 'x' : c;
+    if (escapes && ++at < text.size()) plain += 'x';
+  }
+  return plain;
+}
+
+// The mark behind which flags at the command's end would reach another program, or none; empty: they reach its program.
+std::string mark_before_end(const std::string& command) {
+  constexpr const char* prepare[] = {"cd ", "export ", ". ", "source ", "set ", "unset ", "ulimit ", "module "};
+  std::string rest = trimmed(without_quoted(command));
+  for (size_t mark = 0; (mark = rest.find_first_of(";|&#\n")) != std::string::npos;) {
+    const size_t bytes = rest.substr(mark).starts_with("&&") ? 2 : 1;
+    const std::string then = trimmed(rest.substr(mark + bytes));
+    const bool goes_on = (bytes == 2 || rest[mark] == ';' || rest[mark] == '\n') && !then.empty();
+    if (!goes_on || std::ranges::none_of(prepare, [&](const char* word) { return rest.starts_with(word); })) {
+      return rest.substr(mark, bytes);
+    }
+    rest = then;
+  }
+  return rest.find("sh -c ") == std::string::npos ? "" : "sh -c";
+}
+
+struct Typed {
+  std::string title, text;  // text: of a piece, without its "+"
+  bool adds = false;
+};
 
 Typed typed_from(const std::string& typed) {
   static const std::regex titled(R"(([^\s'"$=:/+-][^\n'"$=:/]{0,59}): +)");  // of a text's beginning: std::regex recurs
@@ -115,8 +151,10 @@ Rung rung_of(const Typed& typed, const std::string& text, std::set<std::string>&
   Rung rung;
   rung.title = typed.title;
   rung.name = name_from(typed.title, taken);
-  rung.command =
-      TypedCommand{.text = text, .typed = (typed.adds ? "+ " : "") + typed.text, .directory = "", .trial = {}};
+  rung.command = TypedCommand{.text = replaced(replaced(text, fmt::format(" {}", for_flags), ""), for_flags, ""),
+                              .typed = (typed.adds ? "+ " : "") + typed.text,
+                              .directory = "",
+                              .trial = {}};
   return rung;
 }
 
@@ -175,16 +213,32 @@ std::vector<Rung> subsets_of(const Typed& base, const std::vector<Typed>& pieces
 
 }  // namespace
 
+std::string replaced(std::string text, std::string_view what, std::string_view by) {
+  for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += by.size()) {
+    text.replace(at, what.size(), by);
+  }
+  return text;
+}
+
 std::string added_to(const std::string& command, const std::string& piece) {
   size_t flags = 0;  // where they begin
   while (assigns(std::string_view(piece).substr(flags))) {
     flags = std::min(piece.find_first_not_of(" \t\n", end_of_word(piece, flags)), piece.size());
   }
-  if (flags == 0) return command + " " + piece;
-  const size_t begin = end_of_exports(command);  // of two values of a variable the later one counts
-  const std::string exported =
-      fmt::format("{}export {}; {}", command.substr(0, begin), trimmed(piece.substr(0, flags)), command.substr(begin));
-  return flags == piece.size() ? exported : exported + " " + piece.substr(flags);
+  std::string text = command;
+  if (const std::string added = piece.substr(flags); command.find(for_flags) != std::string::npos) {
+    text = replaced(command, for_flags, trimmed(fmt::format("{} {}", added, for_flags)));
+  } else if (!added.empty()) {
+    if (const std::string mark = mark_before_end(command); !mark.empty()) {
+      throw std::invalid_argument(
+          fmt::format("+ {}: would stand behind {} in {}; write {} in that command where its flags go", added,
+                      files::in_quotes(mark), files::in_quotes(command), for_flags));
+    }
+    text += " " + added;
+  }
+  if (flags == 0) return text;
+  const size_t begin = end_of_exports(text);  // of two values of a variable the later one counts
+  return fmt::format("{}export {}; {}", text.substr(0, begin), trimmed(piece.substr(0, flags)), text.substr(begin));
 }
 
 std::vector<Rung> rungs_of_commands(const std::vector<std::string>& typed, Mode mode) {
@@ -203,8 +257,9 @@ std::vector<Rung> rungs_of_commands(const std::vector<std::string>& typed, Mode 
   }
   std::set<std::string> taken;
   std::vector<Rung> rungs;
+  std::string text;
   for (const Typed& command : commands) {
-    const std::string text = command.adds ? added_to(rungs.back().command->text, command.text) : command.text;
+    text = command.adds ? added_to(text, command.text) : command.text;
     Rung rung = rung_of(command, text, taken);
     if (!rungs.empty()) {
       if (command.adds) {

@@ -5,6 +5,7 @@
 #include "results/plan.h"
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace ablations {
@@ -14,7 +15,11 @@ namespace ablations {
 // std::invalid_argument for an empty command, a "+" at the beginning, and what a mode cannot have.
 std::vector<Rung> rungs_of_commands(const std::vector<std::string>& typed, Mode mode);
 
-// A command with "+ PIECE" added to it: assignments are exported before it, the rest stands at its end.
+// The text with `by` in each place of `what`.
+std::string replaced(std::string text, std::string_view what, std::string_view by);
+
+// A command with "+ PIECE" added to it: assignments are exported before it. The rest takes the place of "{flags}" and
+// leaves it behind itself, or stands at its end. Throws std::invalid_argument where another program would get that.
 std::string added_to(const std::string& command, const std::string& piece);
 
 }  // namespace ablations

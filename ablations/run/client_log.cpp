@@ -1,5 +1,9 @@
 #include "ablations/run/client_log.h"
 
+#include "files/files.h"
+
+#include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <stdexcept>
 
@@ -11,13 +15,27 @@ static bool is_count(const files::Json& json) {
   return json.is_number_unsigned() && json.get<uint64_t>() < uint64_t{1} << 53;
 }
 
+// What has come from `at` on.
+static std::string text_of(const std::filesystem::path& file, uint64_t at) try {
+  const files::InputFile input(file);
+  const uint64_t end = std::min(input.size(), uint64_t{64} << 20);
+  std::string text(std::max(end, at) - at, '\0');
+  input.read_at(at, text.data(), text.size());
+  return text;
+} catch (const std::invalid_argument&) {  // it is gone, or another kind of file
+  return "";
+}
+
 std::vector<StepLine> ClientLog::read(double begun_s) {
   std::vector<StepLine> lines;
-  std::ifstream stream(file_);
-  stream.seekg(at_);
-  for (std::string line; std::getline(stream, line) && !stream.eof();) {
-    at_ = stream.tellg();
-    const files::Json json = files::Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  const std::string text = has_begun() ? text_of(file_, at_) : "";
+  const double now =
+      std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count() - begun_s;
+  for (size_t begin = 0, end = 0; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    at_ += end + 1 - begin;
+    const files::Json json = files::Json::parse(text.begin() + static_cast<std::ptrdiff_t>(begin),
+                                                text.begin() + static_cast<std::ptrdiff_t>(end), nullptr,
+                                                /*allow_exceptions=*/false);
     if (json.is_object()) take_words(json);
     if (!json.is_object() || !json.value("t", files::Json()).is_number() ||
         !is_count(json.value("step", files::Json()))) {
@@ -25,11 +43,11 @@ std::vector<StepLine> ClientLog::read(double begun_s) {
     }
     const files::Json loss = json.value("loss", files::Json()), tokens = json.value("tokens", files::Json());
     const double seconds = json["t"].get<double>() - begun_s;
-    if (seconds < 0) continue;  // of another clock
-    StepLine step{.seconds = seconds, .step = json["step"].get<int64_t>()};
+    last_s_ = seconds >= last_s_ && seconds <= now ? seconds : now;
+    StepLine step{.seconds = last_s_, .step = json["step"].get<int64_t>()};
     if (loss.is_number()) step.loss = loss.get<double>();
     if (loss.is_string()) step.loss = NAN;  // JSON has no NaN
-    if (is_count(tokens)) tokens_ = tokens.get<int64_t>();
+    if (is_count(tokens) && tokens > 0) tokens_ = tokens.get<int64_t>();
     lines.push_back(step);
   }
   return lines;

@@ -7,10 +7,10 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -20,10 +20,15 @@ class ClientLog {
  public:
   explicit ClientLog(std::filesystem::path file) : file_(std::move(file)) {}
 
-  // Steps that have come since the last call. begun_s: when the run began, by the clock of the lines.
+  // Steps that have come since the last call. begun_s: when the run began, by the clock of the lines. A line that says
+  // an earlier time than the line before it, or a later one than now, came now. Nothing is read of what is no regular
+  // file, or lies beyond its first 64 MiB.
   std::vector<harness::StepLine> read(double begun_s);
 
-  [[nodiscard]] bool has_begun() const { return std::filesystem::exists(file_); }
+  [[nodiscard]] bool has_begun() const {
+    std::error_code none;
+    return std::filesystem::is_regular_file(std::filesystem::symlink_status(file_, none));
+  }
   [[nodiscard]] std::optional<int64_t> tokens() const { return tokens_; }  // of a step
   // What the program says of itself, and what it has checked.
   [[nodiscard]] const std::map<std::string, std::string>& stated() const { return stated_; }
@@ -33,7 +38,8 @@ class ClientLog {
   void take_words(const files::Json& line);
 
   std::filesystem::path file_;
-  std::streampos at_ = 0;
+  uint64_t at_ = 0;
+  double last_s_ = 0;
   std::optional<int64_t> tokens_;
   std::map<std::string, std::string> stated_;
   std::vector<Proof> proofs_;

@@ -1,5 +1,6 @@
 #include "ablations/run/command_run.h"
 
+#include "ablations/plan/command_rungs.h"
 #include "ablations/run/client_log.h"
 #include "ablations/run/run.h"
 #include "ablations/run/study_folder.h"
@@ -7,12 +8,14 @@
 #include "files/files.h"
 #include "files/printable.h"
 #include "files/resources.h"
+#include "files/sha256.h"
 #include "harness/lines/step_reader.h"
 #include "harness/machine/machine.h"
 #include "harness/machine/nvml.h"
 #include "harness/machine/processor_time.h"
 #include "harness/process/descendants.h"
 #include "harness/process/process.h"
+#include "harness/process/unfit.h"
 #include "harness/process/utc.h"
 #include "harness/stats/stats.h"
 #include "text/figures.h"
@@ -35,6 +38,7 @@
 namespace ablations {
 
 namespace fs = std::filesystem;
+using files::printable;
 using harness::ChildResult;
 using harness::StepLine;
 
@@ -69,17 +73,13 @@ std::string python_path_with_look() {
 
 // With the run's own folder in place of {run}. It may stand between quotes or not, so its path must need none.
 std::string text_for(const TypedCommand& command, const fs::path& own) {
-  std::string text = command.text;
-  if (text.find("{run}") != std::string::npos &&
+  if (command.text.find("{run}") != std::string::npos &&
       own.string().find_first_of(" \t\n'\"\\$`&|;<>()*?[]{}#!~^") != std::string::npos) {
     throw std::invalid_argument(fmt::format(
         "{{run}} would become {}, which sh does not take as it is: choose an --out without blanks and marks",
         files::in_quotes(own.string())));
   }
-  for (size_t at = 0; (at = text.find("{run}", at)) != std::string::npos; at += own.string().size()) {
-    text.replace(at, 5, own.string());
-  }
-  return text;
+  return replaced(command.text, "{run}", own.string());
 }
 
 constexpr const char* trial_prefix = "trial-";
@@ -201,12 +201,14 @@ class CommandProcess {
     const std::string last = last_line(log(), "\r\n");  // of a bar what it shows now
     const std::string said = last.empty() ? "" : "; its last line: " + last;
     if (lines_.empty()) {
+      const bool is_refused = !client_.has_begun() && fs::exists(fs::symlink_status(client_log_));
+      const std::string file = is_refused ? "; the file that LADDER_LOG names must be a regular one" : "";
       const std::string refused =
           reader_.refused() == 0
               ? ""
               : fmt::format("; {} taken for a validation's, by a word before the step (val, test)",
                             number_of(reader_.refused(), "line") + (reader_.refused() == 1 ? " was" : " were"));
-      return fmt::format("{} before a step was found in what it printed{}{}", how, refused, said);
+      return fmt::format("{} before a step was found in what it printed{}{}{}", how, refused, file, said);
     }
     std::set<double> reads;
     for (const StepLine& line : lines_) reads.insert(line.seconds);
@@ -503,6 +505,7 @@ const TypedCommand& command_of(const Plan& plan, size_t rung) {
 
 Environment environment_of_commands() {
   Environment here = environment_of_program();
+  here.kernel_switches = harness::kernel_switches(/*with_threads=*/true);
   const harness::VisibleGpus visible = harness::visible_gpus();
   if (!visible.gpus.empty()) {
     const harness::VisibleGpu& first = visible.gpus.front();
@@ -510,6 +513,44 @@ Environment environment_of_commands() {
     here.driver = visible.driver;
   }
   return here;
+}
+
+std::map<std::string, std::string> files_of_commands(const Plan& plan) {
+  constexpr uintmax_t most_bytes = uintmax_t{64} << 20;  // of code; larger ones are data
+  std::map<std::string, std::string> found{{".", files::sha256_hex(fs::current_path().string())}};
+  std::vector<fs::path> folders{""};
+  const auto add = [&](const fs::path& file) {
+    std::error_code none;
+    const std::string name = files::valid_utf8(file.string());
+    if (found.contains(name)) return true;
+    if (!fs::is_regular_file(file, none) || fs::file_size(file, none) > most_bytes) return false;
+    try {
+      found[name] = files::sha256_of_file(file);
+    } catch (const std::invalid_argument&) {  // cannot be read, or is gone
+    }
+    return true;
+  };
+  for (size_t i = 0; i < plan.rungs.size(); ++i) {
+    std::string text = command_of(plan, i).text;
+    for (char& c : text) c = std::string_view("'\"=;|&<>()").find(c) == std::string::npos ? c : ' ';
+    std::istringstream words(text);
+    for (std::string word; words >> word;) {
+      std::error_code none;
+      if (fs::is_directory(word, none)) folders.emplace_back(word);  // of a cd
+      std::string module = word;                                     // of python -m
+      std::ranges::replace(module, '.', '/');
+      for (const fs::path& folder : folders) {
+        for (const fs::path& file : {folder / word, folder / (module + ".py"), folder / module / "__main__.py"}) {
+          if (!add(file) || file.extension() != ".py") continue;
+          const fs::path around = file.has_parent_path() ? file.parent_path() : fs::path(".");
+          for (const auto& entry : fs::directory_iterator(around, none)) {
+            if (entry.path().extension() == ".py") add(file.parent_path() / entry.path().filename());
+          }
+        }
+      }
+    }
+  }
+  return found;
 }
 
 fs::path trial_log(const Plan& plan, size_t rung, const fs::path& folder) {
@@ -547,7 +588,8 @@ std::optional<Trial> tried(const Plan& plan, size_t rung, const fs::path& folder
         for (const auto& [shape, count] : shapes) fmt::print(stderr, "  {:>6}  {}\n", count, shape);
         message += "; --steps-from 'regex with (?P<step>\\d+) and (?P<loss>\\S+)' says where its steps are";
       }
-      throw std::invalid_argument(fmt::format("{}; all that it printed: {}", message, process.log().string()));
+      if (plan.gate) message += "; all that it printed: " + process.log().string();
+      throw std::invalid_argument(message);
     }
     const std::vector<StepLine>& lines = process.lines();
     const std::vector<double> timed = process.timed_ms();
@@ -564,6 +606,22 @@ std::optional<Trial> tried(const Plan& plan, size_t rung, const fs::path& folder
                  .wrote = written_since(directory, since, folder)};
   }
   return std::nullopt;
+}
+
+// Why no Python loaded client/look.
+static std::string why_not_loaded(const std::string& text) {
+  std::istringstream words(text);
+  bool is_python = false;
+  for (std::string word; words >> word;) {
+    if (is_python && word.starts_with('-') && word.find_first_of("IES") != std::string::npos) {
+      return fmt::format("python {} ignores PYTHONPATH, by which it is looked at; leave it out for --look", word);
+    }
+    is_python = (is_python && word.starts_with('-')) || fs::path(word).filename().string().starts_with("python");
+  }
+  if (text.find("PYTHONPATH=") != std::string::npos) {
+    return "the command sets PYTHONPATH, by which it is looked at; put :$PYTHONPATH behind its own value";
+  }
+  return "no Python that reads PYTHONPATH was started, by which it is looked at";
 }
 
 std::string look_at(const Plan& plan, size_t rung, const fs::path& folder, const fs::path& file) {
@@ -588,26 +646,36 @@ std::string look_at(const Plan& plan, size_t rung, const fs::path& folder, const
                           .terminal = command.trial.terminal,
                           .on_look = [&](const std::vector<pid_t>&) { return !fs::exists(file); }});
   fs::remove_all(own, ignored);
+  const bool was_loaded = fs::remove(file.string() + ".loaded", ignored);
   if (child.end == ChildResult::End::interrupted) return "interrupted";
   if (fs::exists(file)) return "";
+  if (!was_loaded) return why_not_loaded(command.text);
   return fmt::format("only a program with PyTorch's optimizers can be looked at; this one {}", child.describe(limit_s));
 }
 
-BegunFolder::BegunFolder(fs::path folder, std::vector<std::string> parts)
+BegunFolder::BegunFolder(fs::path folder, std::vector<std::string> parts, bool resumes)
     : folder_(std::move(folder)), parts_(std::move(parts)) {
-  for (const std::string& part : parts_) fs::create_directories(folder_ / part);
+  make_study_folder(folder_);
+  if (!resumes) {
+    lock_.emplace(folder_);
+    check_may_begin(folder_);  // nobody else can begin one now
+    for (const char* part : {"logs", "runs"}) fs::remove_all(folder_ / part);
+  }
+  fs::create_directory(folder_ / "logs");
+  for (const std::string& part : parts_) fs::create_directory(folder_ / part);
 }
 
 BegunFolder::~BegunFolder() {
   std::error_code ignored;  // what cannot be removed stays
   for (const std::string& part : parts_) {
-    if (part != "logs") fs::remove_all(folder_ / part, ignored);
+    if (part != "logs" || !fs::exists(folder_ / "plan.json", ignored)) fs::remove_all(folder_ / part, ignored);
   }
-  fs::remove(folder_, ignored);  // if nothing is left in it
+  fs::remove(folder_ / "logs", ignored);  // likewise
+  fs::remove(folder_, ignored);           // if nothing is left in it
 }
 
 void show_end(const fs::path& log) {
-  constexpr size_t most = 12;
+  constexpr size_t most = 20;
   std::vector<std::string> lines;
   std::istringstream stream(files::read_end(log, 8192));
   for (std::string line; std::getline(stream, line);) lines.push_back(files::shortened(files::printable(line), 160));
@@ -638,11 +706,22 @@ harness::Occupied occupy_for_commands(const std::string& command, const fs::path
   return harness::occupy(devices, command, at, wait);
 }
 
+static void check_has_its_files(const Plan& plan, const fs::path& folder) {
+  const auto now = plan.commands->files.empty() ? plan.commands->files : files_of_commands(plan);
+  for (const auto& [name, sha256] : plan.commands->files) {
+    if (const auto found = now.find(name); found != now.end() && found->second == sha256) continue;
+    throw harness::Unfit(fmt::format(
+        "{}: its runs were made under other circumstances: {}; resume there, or begin a new study", folder.string(),
+        name == "." ? "in another working folder" : printable(name) + " has changed since the study was begun"));
+  }
+}
+
 RunMaker commands(const Plan& plan, const fs::path& folder) {
   for (size_t i = 0; i < plan.rungs.size(); ++i) (void)command_of(plan, i);
   const Environment here = environment_of_commands();
   return {.make = [&plan, folder, here](const PlannedRun& run,
                                         const std::function<void(std::string_view)>& on_line) -> std::optional<Record> {
+            check_has_its_files(plan, folder);
             const Rung& rung = plan.rungs[run.rung];
             const std::string started = harness::utc_now();
             const harness::SinceBoot begun = harness::since_boot();

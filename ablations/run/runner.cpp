@@ -338,8 +338,10 @@ void check_goes_on_here(const Plan& plan, const fs::path& folder, const Environm
     if (!plan.rungs[run.rung].peer.empty()) continue;
     const std::optional<Record> record = good_record(folder, plan, run);
     if (!record) continue;
-    check_same_machine(folder, plan, *record, here);
-    return;
+    Environment of = here;
+    if (plan.gate) of.torch = record->environment.torch;  // its programs have their own
+    check_same_machine(folder, plan, *record, of);
+    if (!plan.gate) return;  // a study's analysis compares the others with it
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -31,6 +32,16 @@ const std::set<std::string>& folders_of_study() {
   return names;
 }
 
+// Whether a trial of commands left it, and no study: killed, or for a gate that failed (command_run.h).
+static bool is_of_trials(const fs::directory_entry& part) {
+  const std::string name = part.path().filename();
+  if (part.is_symlink() || !part.is_directory() || (name != "logs" && name != "runs")) return false;
+  return std::ranges::all_of(fs::directory_iterator(part.path()), [](const fs::directory_entry& entry) {
+    const std::string inner = entry.path().filename();
+    return inner.starts_with("trial-") || inner.starts_with("prepare-") || inner == "git.log";
+  });
+}
+
 void check_holds_nothing(const fs::path& folder, const std::string& document, std::string_view what) {
   if (!fs::exists(folder)) return;
   if (!fs::is_directory(folder)) throw std::invalid_argument(fmt::format("{}: is not a folder", folder.string()));
@@ -40,7 +51,7 @@ void check_holds_nothing(const fs::path& folder, const std::string& document, st
   }
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
-    if (files::is_unfinished(name, document)) continue;  // its writer was killed
+    if (files::is_unfinished(name, document) || is_of_trials(entry)) continue;  // its writer was killed
     throw std::invalid_argument(
         fmt::format("{}: is not empty ({} is in it); a {} needs a new or an empty folder, name another one with --out",
                     folder.string(), name, what));
@@ -51,11 +62,18 @@ void check_may_begin(const fs::path& folder) { check_holds_nothing(folder, "plan
 
 void create_study(const Plan& plan, const fs::path& folder) {
   check_may_begin(folder);
-  fs::create_directories(folder);
+  make_study_folder(folder);
   const harness::FolderLock lock(folder);
   check_may_begin(folder);  // nobody else can begin one now
   remove_unfinished_files(folder, {"plan.json"});
   write_document(folder / "plan.json", plan);
+}
+
+void make_study_folder(const fs::path& folder) {
+  const fs::path around = (fs::absolute(folder) / "").parent_path().parent_path();
+  const bool is_ours = std::set<std::string>{"measured", "studies", "gates"}.contains(around.filename());
+  if (is_ours && fs::create_directories(around)) files::write_file(around / ".gitignore", "*\n");
+  fs::create_directories(folder);
 }
 
 void check_has_no_links(const fs::path& folder, const std::set<std::string>& names) {
@@ -77,10 +95,12 @@ fs::path flagged_file(const fs::path& record) { return fs::path(record).replace_
 namespace {
 
 // Of a run of a command.
-std::string fault_of_command(const Record& record, const Plan& plan) {
+std::string fault_of_command(const Record& record, const Plan& plan, const PlannedRun& run) {
   if (!record.command) return "it is not of a command";
   const std::vector<int64_t>& steps = record.command->steps;
   const RunTiming& timing = record.timing;
+  if (record.command->text != plan.rungs[run.rung].command->text) return "its command is not the planned one";
+  if (record.command->commit.value_or("") != plan.rungs[run.rung].program) return "its commit is not the planned one";
   if (steps.size() != timing.step_ms.size() + 1 || record.command->seconds.size() != steps.size() ||
       timing.loss.size() != timing.step_ms.size()) {
     return fmt::format("it has {} times, {} losses and {} lines", timing.step_ms.size(), timing.loss.size(),
@@ -98,7 +118,7 @@ std::string fault_of_command(const Record& record, const Plan& plan) {
 std::string fault_of(const Record& record, const Plan& plan, const PlannedRun& run) {
   if (!record.is_ok()) return "its run failed";
   if (record.id != run.id) return fmt::format("it is of run {}", files::in_quotes(record.id));
-  if (plan.commands) return fault_of_command(record, plan);
+  if (plan.commands) return fault_of_command(record, plan, run);
   if (record.command) return "it is of a command";
   // Read, so that a field which the record's program did not have yet counts as its default.
   const Rung& rung = plan.rungs[run.rung];

@@ -37,6 +37,9 @@ void check_holds_nothing(const std::filesystem::path& folder, const std::string&
 // Throws std::invalid_argument if the folder of a new study is not empty. Call it before anything is measured.
 void check_may_begin(const std::filesystem::path& folder);
 
+// Makes a study's folder. A new measured/, studies/ or gates/ around it tells git to leave it alone.
+void make_study_folder(const std::filesystem::path& folder);
+
 // Creates the folder with the plan in it. Throws as check_may_begin, std::system_error when it cannot be written.
 void create_study(const Plan& plan, const std::filesystem::path& folder);
 

@@ -208,7 +208,8 @@ void take_programs(Plan& plan, const fs::path& folder, const GateFlags& flags) {
 }
 
 void check_baselines_are_named(const Plan& plan, const fs::path& folder, const GateFlags& flags) {
-  if (!plan.gate->saves || fs::weakly_canonical(plan.gate->baselines) == fs::weakly_canonical(flags.baselines)) return;
+  const fs::path named = fs::weakly_canonical(fs::absolute(flags.baselines));
+  if (!plan.gate->saves || fs::weakly_canonical(plan.gate->baselines) == named) return;
   throw std::invalid_argument(
       fmt::format("{}: its plan saves baselines into {}, but a folder cannot decide where files are written; "
                   "name it with --baselines {}",
@@ -292,10 +293,12 @@ int gate(const GateFlags& flags) {
     check_has_no_links(out);
     if (fs::exists(out / unsaved_file)) {
       check_baselines_are_named(plan, out, flags);
+      check_goes_on_here(plan, out, environment_here());
       save_unsaved(plan, out);
     }
     if (const auto result = ended_result(plan, out)) return show(*result, out, flags.json);
     check_baselines_are_named(plan, out, flags);
+    check_goes_on_here(plan, out, environment_here());
     take_programs(plan, out, flags);
     check_reads_elsewhere(out, inputs_of(plan));
     (void)check_workload(plan);

@@ -4,18 +4,34 @@ LADDER_LOOK=FILE (never in a timed run): after a few steps of the optimizer ladd
 LADDER_CODE=FILE (never in a timed run): the path of each Python file that is executed is appended to FILE.
 LADDER_HOOK=1 with LADDER_LOG=FILE: ../ladder_client.py writes a line for each step of the optimizer, without a loss.
 The other two work by a hook that PyTorch (2.0 and later) calls after each step of any optimizer, unless a CUDA graph replays the step.
-Nothing here imports torch.
+Nothing here imports torch, and nothing here ends the program: the first fault is said, and nothing is done from then on.
 """
 
 import contextlib
 import importlib.util
 import os
 import sys
+import traceback
 import weakref
 from importlib.machinery import PathFinder
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 OPTIMIZERS = "torch.optim.optimizer"  # the module that has the hook
+
+
+has_failed = False
+
+
+def harmless(do, *arguments):
+    global has_failed
+    if has_failed:
+        return None
+    try:
+        return do(*arguments)
+    except Exception:  # noqa: BLE001
+        has_failed = True
+        with contextlib.suppress(Exception):
+            traceback.print_exc()
 
 
 def load(folder, name):
@@ -30,11 +46,14 @@ def at_each_step(torch_module, do):
     """Calls do(optimizer, whether a round ended): several optimizers may step in turn, and a round ends with the first one's."""
     first = None
 
-    def hook(optimizer, *_):
+    def step(optimizer):
         nonlocal first
         if first is None or first() is None:  # the program has dropped it
             first = weakref.ref(optimizer)
         do(optimizer, first() is optimizer)
+
+    def hook(optimizer, *_):
+        harmless(step, optimizer)
 
     hook._torchdynamo_disable = True  # where torch.compile compiles the optimizer's step
     return torch_module.register_optimizer_step_post_hook(hook)
@@ -59,7 +78,7 @@ def tell_code(path):
     def hook(event, arguments):
         if event == "exec" and (name := getattr(arguments[0], "co_filename", "<")) not in told and not name.startswith("<"):
             told.add(name)
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(Exception):
                 os.write(file, os.fsencode(os.path.abspath(name) + "\n"))
 
     sys.addaudithook(hook)
@@ -70,27 +89,31 @@ class Finder:
 
     @staticmethod
     def find_spec(name, path=None, target=None):
-        if name != OPTIMIZERS:
-            return None
-        sys.meta_path.remove(Finder)
-        spec = importlib.util.find_spec(name)
-        execute = spec.loader.exec_module
-
-        def exec_module(module):
-            execute(module)
-            watch(module)
-
-        spec.loader.exec_module = exec_module
-        return spec
+        return harmless(watched, name) if name == OPTIMIZERS else None
 
 
+def watched(name):
+    sys.meta_path.remove(Finder)
+    spec = importlib.util.find_spec(name)
+    execute = spec.loader.exec_module
+
+    def exec_module(module):
+        execute(module)
+        harmless(watch, module)
+
+    spec.loader.exec_module = exec_module
+    return spec
+
+
+if os.environ.get("LADDER_LOOK"):  # so that `ladder measure` knows that it was loaded
+    harmless(lambda: open(os.environ["LADDER_LOOK"] + ".loaded", "w").close())
 if os.environ.get("LADDER_CODE"):
-    tell_code(os.environ["LADDER_CODE"])
+    harmless(tell_code, os.environ["LADDER_CODE"])
 
 if not (os.environ.get("LADDER_HOOK") or os.environ.get("LADDER_LOOK")):
     pass
 elif OPTIMIZERS in sys.modules:  # a .pth file has imported torch
-    watch(sys.modules[OPTIMIZERS])
+    harmless(watch, sys.modules[OPTIMIZERS])
 else:
     sys.meta_path.insert(0, Finder)
 

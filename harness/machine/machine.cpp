@@ -129,7 +129,7 @@ std::string file_names(std::string paths) {
 
 }  // namespace
 
-std::map<std::string, std::string> kernel_switches() {
+std::map<std::string, std::string> kernel_switches(bool with_threads) {
   // By the beginnings of their names, because each release of these libraries adds new ones.
   constexpr std::string_view families[] = {"ATEN_",
                                            "MKL_",
@@ -167,7 +167,8 @@ std::map<std::string, std::string> kernel_switches() {
     const auto has = [&](std::string_view part) { return name.find(part) != std::string::npos; };
     const bool of_family =
         std::ranges::any_of(families, [&](std::string_view family) { return name.starts_with(family); });
-    if (!of_family || has("_VERBOSE") || has("_LOG") || has("_DISPLAY_") || name == "OMP_NUM_THREADS") continue;
+    const bool counts = (of_family && name != "OMP_NUM_THREADS") || (with_threads && has("THREADS"));
+    if (!counts || has("_VERBOSE") || has("_LOG") || has("_DISPLAY_")) continue;
     const std::string value = entry.substr(std::min(end + 1, entry.size()));
     if (value.empty()) continue;
     switches[files::printable(name)] = files::printable(name == "LD_PRELOAD" ? file_names(value) : value);

@@ -71,8 +71,9 @@ Conditions conditions();
 // Environment variables that this process was started with, by name, through which libraries choose kernels, bind
 // threads or allocate memory. They are all that ATen, MKL, oneDNN, OpenMP, cuBLAS, cuDNN and the C library read. Of
 // preloaded libraries it gives the file names. It leaves out variables for logging. It also leaves out OMP_NUM_THREADS,
-// because `threads` sets the number of threads. Children inherit all of them.
-std::map<std::string, std::string> kernel_switches();
+// because `threads` sets the number of threads. with_threads: with all that set one, for programs of others. Children
+// inherit all of them.
+std::map<std::string, std::string> kernel_switches(bool with_threads = false);
 
 // The commit this program was built from, "0123456789ab" or "unknown", and whether there were changes on top of it.
 std::string program_version();

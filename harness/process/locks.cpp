@@ -2,6 +2,7 @@
 
 #include "files/files.h"
 #include "files/printable.h"
+#include "harness/process/process.h"
 #include "harness/process/unfit.h"
 #include "harness/process/utc.h"
 
@@ -49,7 +50,7 @@ int open_for_everybody(const fs::path& file) {
 int locked(int fd, int operation) {
   int result = 0;
   do result = ::flock(fd, operation);
-  while (result != 0 && errno == EINTR);
+  while (result != 0 && errno == EINTR && !interrupted());
   return result;
 }
 
@@ -100,7 +101,10 @@ DeviceLock::DeviceLock(const std::string& device, const std::string& owner,
                                 file.string(), device, std::generic_category().message(errno)));
       }
       on_taken(fmt::format("device {} is in use by {}", device, owner_in(fd_)));
-      if (locked(fd_, LOCK_EX) != 0) throw std::system_error(errno, std::generic_category(), file.string());
+      if (interrupted() || locked(fd_, LOCK_EX) != 0) {
+        const std::string why = interrupted() ? "interrupted" : std::generic_category().message(errno);
+        throw Unfit(fmt::format("waiting for device {} ended: {}", device, why));
+      }
     }
   } catch (...) {
     ::close(fd_);

@@ -30,8 +30,8 @@ class DeviceLock {
  public:
   // device: lock_name(). owner: the text that others see, "ladder ablate (pid 7, /home/me/study)". The time since when
   // is added. If somebody else holds the lock, calls on_taken with a sentence about the owner, then waits. on_taken may
-  // throw instead. Throws Unfit if the lock file cannot be opened or locked. If $LADDER_LOCK_DIR is set, a file that
-  // cannot be opened throws std::invalid_argument. Throws std::system_error if waiting fails.
+  // throw instead. Throws Unfit if the lock file cannot be opened or locked, or the wait is interrupted. If
+  // $LADDER_LOCK_DIR is set, a file that cannot be opened throws std::invalid_argument.
   DeviceLock(const std::string& device, const std::string& owner,
              const std::function<void(const std::string&)>& on_taken);
   ~DeviceLock();

@@ -358,7 +358,8 @@ ChildResult run_child(const ChildOptions& options) {
 
   const auto start = Clock::now();
   const auto since = [](Clock::time_point time) { return std::chrono::duration<double>(Clock::now() - time).count(); };
-  const auto is_interrupted = [&] { return options.ends_at_interrupt && interrupted(); };
+  const bool tidies_up = !options.ends_at_interrupt && interrupted();
+  const auto is_interrupted = [&] { return !tidies_up && interrupted(); };
   std::optional<Watcher> watcher;
   if (options.of_others) watcher.emplace();
   const Descendants descendants;

@@ -26,7 +26,7 @@ struct ChildOptions {
   std::vector<std::string> argv;  // argv[0]: path of the program
   // Gets standard output and error: their first 4 MiB and, if there is more, their last 64 KiB.
   std::filesystem::path log;
-  bool ends_at_interrupt = true;              // false: a short one, which tidies up after an interrupt, too
+  bool ends_at_interrupt = true;              // false: one that tidies up, begun after an interrupt, is not ended
   double limit_s = 600;                       // without the time in which the child or this process was suspended
   std::vector<std::string> environment = {};  // "NAME=value", in place of what the parent has or beside it
   // Lines that the child writes to file descriptor 3, without their newline.

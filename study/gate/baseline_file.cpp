@@ -9,6 +9,7 @@
 #include "text/figures.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -51,6 +52,13 @@ double median_ms(const std::vector<Record>& records) {
   std::vector<double> medians;
   for (const Record& record : records) medians.push_back(record.summary.median_ms);
   return harness::median(medians);
+}
+
+// About zero: the programs are the same.
+double sd_of(std::span<const double> differences) {
+  double squares = 0;
+  for (const double difference : differences) squares += difference * difference;
+  return std::sqrt(squares / static_cast<double>(differences.size()));
 }
 
 Session session_of(const std::vector<Record>& records) {
@@ -100,6 +108,15 @@ std::vector<std::string> other_circumstances(const Kept& kept, const Record& rec
   return differences(kept.setting, setting_of(record));
 }
 
+std::string why_no_noise(const Noise& noise, const Record& record) {
+  if (const auto lines = other_circumstances(noise, record); !lines.empty()) {
+    return fmt::format("it was made under other circumstances: {}", fmt::join(lines, "; "));
+  }
+  const double sd = sd_of(noise.differences);
+  const bool follows = noise.pairs == std::ssize(noise.differences) && std::abs(noise.sd - sd) <= 1e-9 * sd;
+  return follows ? "" : "its pairs and sd are not those of its differences";
+}
+
 std::vector<std::string> other_steps(const Baseline& baseline, const Record& record) {
   return differences(steps_of(baseline.records.front()), steps_of(record));
 }
@@ -144,11 +161,9 @@ bool is_same_program(const Record& record, const Record& other) {
 Noise noise_of(std::span<const double> differences, const Record& record, const std::string& label) {
   Noise noise;
   static_cast<Kept&>(noise) = kept_of(record, label);
-  double squares = 0;
-  for (const double difference : differences) squares += difference * difference;
   noise.pairs = std::ssize(differences);
   noise.differences.assign(differences.begin(), differences.end());
-  noise.sd = std::sqrt(squares / static_cast<double>(differences.size()));  // about zero: the programs are the same
+  noise.sd = sd_of(differences);
   for (const int64_t pairs : published_pairs) noise.floors.push_back({pairs, harness::noise_floor(differences, pairs)});
   return noise;
 }

@@ -32,6 +32,10 @@ Sample sample_of(const Baseline& baseline);
 // record.
 std::vector<std::string> other_circumstances(const Kept& kept, const Record& record);
 
+// Why a noise floor says nothing of a record: other circumstances, or figures that are not those of its differences.
+// Empty if it does.
+std::string why_no_noise(const Noise& noise, const Record& record);
+
 // What differs between the steps, seed and text of a baseline and of a record.
 std::vector<std::string> other_steps(const Baseline& baseline, const Record& record);
 

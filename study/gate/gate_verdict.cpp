@@ -114,7 +114,7 @@ std::optional<NoiseFloor> noise_floor_of(const Plan& plan, const Measurements& m
   const fs::path file = noise_file(plan.gate->baselines, head->records.front());
   if (!plan.gate->calibrates && fs::exists(file)) {
     const auto noise = read_document<Noise>(file);
-    if (other_circumstances(noise, head->records.front()).empty()) {
+    if (why_no_noise(noise, head->records.front()).empty()) {
       return NoiseFloor{floor_at(noise, entry.pairs).floor, NoiseSource::calibration};
     }
   }

@@ -63,9 +63,44 @@ def test_lines(run, log) -> None:
     assert before < steps[0]["t"] and steps[-1]["t"] < time.monotonic()
 
 
-def test_a_log_that_cannot_be_written_is_an_error(run, tmp_path) -> None:
-    done = run(LOOP, LADDER_LOG=tmp_path / "missing" / "log")
-    assert done.returncode == 1 and "FileNotFoundError" in done.stderr
+@pytest.mark.parametrize(("before", "says"), [
+    ("", "FileNotFoundError"),
+    ("os.environ['RANK'] = 'first'", "ValueError"),
+    ("os.mkdir(os.path.dirname(log)); os.mkfifo(log)", "OSError"),
+    ("os.mkdir(os.path.dirname(log)); os.symlink('/dev/full', log)", "OSError"),
+    ("import fcntl; fcntl.flock = None; os.mkdir(os.path.dirname(log))", "TypeError"),
+    ("sys.stderr.close(); os.close(2)", ""),
+    ("sys.stderr = None", ""),
+])
+def test_no_fault_ends_the_program(run, tmp_path, before, says) -> None:
+    """It is said once."""
+    done = run(f"import os, sys\nlog = os.environ['LADDER_LOG']\n{before}\n{LOOP}\nladder.stated(a=1)\nladder.proof('a', [], 1, 2)\nprint('end')",
+               LADDER_LOG=tmp_path / "missing" / "log")
+    assert (done.returncode, done.stdout) == (0, "end\n") and done.stderr.count("ladder_client writes nothing more") == bool(says), done.stderr
+    assert done.stderr.startswith(f"ladder_client writes nothing more: {says}" if says else ""), done.stderr
+
+
+@pytest.mark.parametrize("fault", ["ladder.step([])", "ladder.step(1, tokens='many')", "ladder.step(Bad())", "ladder.stated(a=Bad())", "ladder.proof(1, Bad(), 1, 1)",
+                                   "ladder.step(Lazy()); ladder.step(Lazy())", "ladder._log.file = 99; ladder.step(1)", "del ladder._log.pending"])
+def test_a_later_fault_ends_neither_the_program_nor_its_signals(run, log, fault) -> None:
+    done = run(f"""
+import os, signal, sys
+import ladder_client as ladder
+class Bad:
+    def __getattr__(self, name): raise RuntimeError(name)
+    def __str__(self): raise RuntimeError("no text")
+    def __bool__(self): raise RuntimeError("no truth")
+class Lazy:  # as JAX's, whose memory is gone
+    def block_until_ready(self): pass
+    def __float__(self): raise ValueError("gone")
+{fault if "Lazy" in fault else "ladder.step(1)"}
+{fault}
+ladder.step(2)
+print("end", flush=True)
+if "kill" in sys.argv: os.kill(os.getpid(), signal.SIGTERM)
+""", *(["kill"] if "pending" in fault else []), LADDER_LOG=log)
+    assert (done.returncode, done.stdout) == (-signal.SIGTERM if "pending" in fault else 0, "end\n"), done.stderr
+    assert done.stderr.count("ladder_client writes nothing more") == 1 == len(done.stderr.splitlines()), done.stderr
 
 
 @pytest.mark.parametrize(("variables", "writes"), [

@@ -156,6 +156,16 @@ def test_a_look_that_fails_lets_the_program_go_on(run, tmp_path) -> None:
     assert list(seen) == ["look", "error"] and seen["error"].startswith("TypeError")
 
 
+@pytest.mark.parametrize(("before", "variables"), [
+    ("", {"LADDER_LOOK_STEPS": "many"}),
+    ("import importlib.util as u\nkept, u.spec_from_file_location = u.spec_from_file_location, None\nimport torch\nu.spec_from_file_location = kept", {}),
+    ("import sys\nfrom importlib.machinery import PathFinder as f\nsys.meta_path.remove(next(one for one in sys.meta_path if one.__module__ == 'sitecustomize'))", {}),
+])
+def test_no_fault_of_ours_ends_the_program(run, tmp_path, log, before, variables) -> None:
+    done = run(f"{before}\n{PROGRAM}print('end')\n", folders=(LOOK,), LADDER_LOOK=tmp_path / "look.json", LADDER_HOOK=1, LADDER_LOG=log, **variables)
+    assert (done.returncode, done.stdout) == (0, "end\n") and done.stderr.count("Traceback") == ("remove" not in before), done.stderr
+
+
 def test_what_a_gpu_runs(monkeypatch) -> None:
     """Events as PyTorch tells them of a GPU: copies and ranges are no kernels, a graph's launch is the host's."""
     monkeypatch.syspath_prepend(LOOK)

@@ -102,8 +102,8 @@ def start(program, environment, tmp_path):
     started = []
 
     def run(*arguments, **options) -> subprocess.Popen:
-        started.append(subprocess.Popen([program, *map(str, arguments)], cwd=tmp_path, env=environment, text=True,
-                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options))
+        started.append(subprocess.Popen([program, *map(str, arguments)], env=environment, text=True, stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, **{"cwd": tmp_path, **options}))
         return started[-1]
 
     yield run

@@ -98,7 +98,17 @@ def test_nothing_is_saved_before_its_verdict_stands(ladder, remembered, tmp_path
     done = ladder("gate", "--head", in_the_way, *SMALL, "--pairs", 6, "--top-up", 0, "--baselines", baselines, "--save", "--out", out)
     assert done.returncode == 2 and "gate.json" in done.stderr and not baselines.exists(), done.stderr
     (out / "gate.json").rmdir()
-    done = ladder("gate", "--resume", "--head", in_the_way, "--baselines", baselines, "--out", out)
+    # Nor anything of another device, which a prepared folder may hold. The folder to save into is not there yet.
+    resume = ("gate", "--resume", "--head", in_the_way, "--baselines", "b", "--out", out)
+    last = sorted((out / "records").glob("*.json"))[-1]
+    whole = last.read_text()
+    record = json.loads(whole)
+    record["environment"]["cpu"]["model"] = "Another"
+    last.write_text(json.dumps(record))
+    done = ladder(*resume, cwd=tmp_path)
+    assert done.returncode == 3 and "device: Another against" in done.stderr and not baselines.exists(), done.stderr
+    last.write_text(whole)
+    done = ladder(*resume, cwd=tmp_path)
     assert done.returncode == 0 and verdict_of(out)["verdict"] == "SAVED", done.stderr
     (file,) = verdict_of(out)["saved"]
 

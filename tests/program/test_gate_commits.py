@@ -22,8 +22,10 @@ TRAIN = textwrap.dedent("""\
     import json, os, random, sys, time
     from settings import STEP_S, NOISE, LOSS
     pace, t = STEP_S * (1 + NOISE * random.uniform(-1, 1)), time.monotonic()
+    steps = 1 + sum(map(int, os.environ["LADDER_STEPS"].split("+")))
+    time.sleep(steps * pace)  # no line lies in the future
     with open(os.environ["LADDER_LOG"], "a") as log:
-        for step in range(100):
+        for step in range(steps):
             log.write(json.dumps({"step": step, "t": t + step * pace, "loss": LOSS / (1 + 0.01 * step)}) + "\\n")
     time.sleep(600)
     """)
@@ -57,7 +59,7 @@ def git(folder, *words):
     return subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b.c", *words], cwd=folder, check=True, capture_output=True, text=True).stdout
 
 
-def commit(folder, step_s=0.1, noise=0.0, loss=4.0, more=""):
+def commit(folder, step_s=0.02, noise=0.0, loss=4.0, more=""):
     (folder / "settings.py").write_text(f"STEP_S, NOISE, LOSS = {step_s}, {noise}, {loss}\n{more}\n")
     git(folder, "add", "-A")
     git(folder, "commit", "-q", "-m", "Change")
@@ -73,7 +75,7 @@ def verdict(folder):
 
 
 def test_a_slower_commit_fails(program, environment, repository, tmp_path):
-    commit(repository, step_s=0.105)
+    commit(repository, step_s=0.021)
     done = gate(program, environment, repository, "--base", "HEAD~1", "--pairs", "6", "--top-up", "0", GITHUB_ACTIONS="true",
                 GITHUB_STEP_SUMMARY=str(tmp_path / "summary.md"))
     assert done.returncode == 1, done.stderr
@@ -109,7 +111,7 @@ def test_what_is_not_committed_is_not_measured(program, environment, repository)
 
 def test_a_slowdown_to_catch_sets_effect_and_pairs(program, environment, repository):
     commit(repository, noise=0.01)
-    commit(repository, step_s=0.104, noise=0.01)
+    commit(repository, step_s=0.0208, noise=0.01)
     done = gate(program, environment, repository, "--base", "HEAD~1", "--catch", "3", out="unknown")
     assert done.returncode == 3 and "--calibrate --save" in done.stderr, done.stderr
     done = gate(program, environment, repository, "--calibrate", "--save", out="calibrated")
@@ -266,7 +268,7 @@ def test_the_workflow_of_the_docs(program, environment, repository, tmp_path):
     calibrated = gate(program, environment, repository, "--calibrate", "--save", out="calibrated", small=[],
                       command=("python3", "train.py", "--config", "small.yaml"))
     assert calibrated.returncode == 0, calibrated.stderr
-    commit(repository, step_s=0.105)
+    commit(repository, step_s=0.021)
     tools = tmp_path / "tools"
     tools.mkdir()
     (tools / "ladder").symlink_to(program)

@@ -140,9 +140,7 @@ def test_a_program_without_steps_is_told_in_one_line(measure, tmp_path, command,
     hint = "--steps-from 'regex with (?P<step>\\d+) and (?P<loss>\\S+)' says where its steps are"
     assert ("the end of what it printed:" in done.stderr) == ("exit status" in says[0]) != (hint in message(done)), done.stderr
     assert "\x1b" not in done.stderr and "\udcff" not in done.stderr
-    log = re.search(r"all that it printed: (\S+)$", message(done))[1]
-    assert pathlib.Path(log).is_file()
-    assert not (tmp_path / "study" / "runs").exists() and not processes_with(str(tmp_path / "study"))
+    assert not (tmp_path / "study").exists() and not processes_with(str(tmp_path / "study"))
 
 
 def test_the_most_frequent_lines_are_shown(measure) -> None:
@@ -490,14 +488,161 @@ def test_a_client_takes_the_place_of_printed_lines(measure, study, tmp_path, sec
 
 def test_what_is_no_line_of_a_client(measure, tmp_path) -> None:
     """A program may write anything there."""
-    strange = [b"{", b"\xff", b"[]", b'{"t": "x", "step": 1}', b'{"t": 1e400, "step": 1}', b'{"t": 0, "step": 1}', b'{"t": 1e9, "step": -1}',
+    strange = [b"{", b"\xff", b"[]", b'{"t": "x", "step": 1}', b'{"t": 1e400, "step": 1}', b'{"t": 1e9, "step": -1}',
                b'{"t": 1e9, "step": 1e30}', b'{"t": 1e9, "step": 1.5}', b'{"t": 1e9, "step": 18446744073709551615}', b"x" * 100000]
     writes = f"log = open(os.environ['LADDER_LOG'], 'ab', 0); log.write({b''.join(line + chr(10).encode() for line in strange)!r})"
-    line = "log.write(b'{\"t\": %f, \"step\": %d, \"loss\": 1e300, \"tokens\": -1}\\n' % (time.monotonic(), step))"
+    line = "log.write(b'{\"t\": %f, \"step\": %d, \"loss\": 1e300, \"tokens\": 0}\\n' % (time.monotonic(), step))"
     done = measure(prints(line, writes))
     assert done.returncode == 1, done.stderr
     record = one_record(tmp_path / "study")
-    assert counted(record["command"]) and set(record["timing"]["loss"]) == {None}
+    assert counted(record["command"]) and set(record["timing"]["loss"]) == {None} and "tokens_per_step" not in record["command"]
+
+
+@pytest.mark.parametrize("says", ["1e6 + time.monotonic()", "time.time()", "0", "-1e300", "time.monotonic() - step", "time.monotonic() + (-1) ** step"])
+def test_a_clients_time_lies_between_the_line_before_and_now(measure, tmp_path, says) -> None:
+    """Where its clock is another one or goes back, its lines came when they were read."""
+    began = time.monotonic()
+    done = measure(prints(f"log.write('{{\"t\": %r, \"step\": %d, \"loss\": 1}}\\n' % ({says}, step)); time.sleep(0.05)",
+                          "log = open(os.environ['LADDER_LOG'], 'a', 1)"))
+    assert done.returncode == 0, done.stderr
+    record = one_record(tmp_path / "study")
+    seconds = record["command"]["seconds"]
+    assert seconds == sorted(seconds) and 0 <= seconds[0] and seconds[-1] <= record["duration_s"] <= time.monotonic() - began, seconds
+    assert record["summary"]["median_ms"] > 25, "it sleeps for 54 ms in each step"
+
+
+@pytest.mark.parametrize("puts", ["os.mkfifo(log)", "os.symlink('/dev/zero', log)", "os.mkdir(log)", "os.symlink('/proc/self/environ', log)",
+                                  "os.truncate(open(log, 'w').name, 1 << 40)"])
+def test_what_is_no_file_of_a_client_does_not_hold_the_runner(measure, tmp_path, puts) -> None:
+    began = time.monotonic()
+    done = measure("--limit-s", "3", program(f"import os, time; log = os.environ['LADDER_LOG']; {puts}; print('there', flush=True); time.sleep(600)"))
+    assert "ran past its limit of 3 s" in message(done) and time.monotonic() - began < 60
+    assert "truncate" in puts or "the file that LADDER_LOG names must be a regular one" in message(done)
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_trial_that_failed_is_not_in_the_way(measure, start, here, tmp_path, killed) -> None:
+    folder = tmp_path / "study"
+    if killed:
+        runner = start("measure", "--out", folder, "echo begun; sleep 1000")
+        wait_for(lambda: processes_with(str(folder / "runs")), "the trial")
+        runner.kill()
+        runner.communicate(timeout=HANGS_AFTER_S)
+        wait_for(lambda: not processes_with(str(folder / "runs")) or os.kill(processes_with(str(folder / "runs"))[0], signal.SIGKILL), "its end")
+        assert (folder / "logs").exists()
+        (folder / "logs" / "mine").touch()
+        assert "is not empty (logs is in it)" in message(measure(LOOP_PY))
+        (folder / "logs" / "mine").unlink()
+    else:
+        assert "exit status 127" in message(measure(LOOP_PY, "no-such-program")) and not folder.exists()
+    assert measure(LOOP_PY).returncode == 0
+    assert_complete(folder)
+
+
+def test_a_default_folder_is_no_part_of_the_users_repository(ladder, here) -> None:
+    assert ladder("measure", "no-such-program", cwd=here).returncode == 2
+    (parent,) = [entry for entry in here.iterdir() if entry.is_dir()]
+    assert parent.name == "measured" and [entry.name for entry in parent.iterdir()] == [".gitignore"] and (parent / ".gitignore").read_text() == "*\n"
+
+
+def test_two_that_wait_take_two_folders(start, here) -> None:
+    first = start("measure", *SHORT, "echo begun; sleep 2; " + LOOP_PY, cwd=here)
+    wait_for(lambda: processes_with(str(here / "measured")), "the trial")
+    others = [start("measure", *SHORT, LOOP_PY, "--wait", cwd=here) for _ in range(2)]
+    assert [runner.communicate(timeout=HANGS_AFTER_S) and runner.returncode for runner in (first, *others)] == [0] * 3
+    studies = [folder for folder in (here / "measured").iterdir() if folder.is_dir()]
+    assert len(studies) == 3
+    for folder in studies:
+        assert_complete(folder)
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_the_wait(start, here, tmp_path, sent) -> None:
+    first = start("measure", "--out", tmp_path / "first", "echo begun; sleep 1000")
+    wait_for(lambda: processes_with(str(tmp_path / "first" / "runs")), "the trial")
+    second = start("measure", "--out", tmp_path / "second", LOOP_PY, "--wait", cwd=here)
+    assert "waiting for its end" in second.stderr.readline()
+    time.sleep(0.2)
+    second.send_signal(sent)
+    said = second.communicate(timeout=HANGS_AFTER_S)[1]
+    assert second.returncode == 130 and "waiting for device cpu ended: interrupted" in said and not (tmp_path / "second").exists()
+    first.send_signal(signal.SIGINT)
+    first.communicate(timeout=HANGS_AFTER_S)
+
+
+@pytest.mark.parametrize("where", ["/dev/full", "a pipe that nobody reads"])
+def test_standard_error_that_cannot_be_written_ends_nothing(program, environment, here, tmp_path, where) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open("/dev/full", "wb") if where == "/dev/full" else os.fdopen(writer, "wb") as lost:
+        done = subprocess.run([program, "measure", *SHORT, "--out", tmp_path / "study", LOOP_PY], cwd=here, env=environment, stdout=subprocess.PIPE,
+                              stderr=lost, check=False, timeout=HANGS_AFTER_S)
+        assert done.returncode == 0
+        assert subprocess.run([program, "verify", "nowhere"], env=environment, stderr=lost, check=False).returncode == 2
+    assert_complete(tmp_path / "study")
+
+
+def test_a_study_goes_on_only_under_its_circumstances(measure, ladder, here, tmp_path) -> None:
+    """In its folder, with the files that its commands name and those beside them, and with as many threads."""
+    folder, other = tmp_path / "study", tmp_path / "other"
+    (here / "model.py").write_text("")
+    (here / "config.yaml").write_text("a: 1")
+    writes = f"date +%N > out.txt; {LOOP_PY} --config config.yaml"
+    done = measure(writes, "--repeats", "2", short=SHORT[:4])
+    assert done.returncode == 0 and "written" in done.stderr, done.stderr
+    kept = read_json(folder / "plan.json")["commands"]["files"]
+    assert {".", "loop.py", "model.py", "config.yaml"} <= set(kept) and "out.txt" not in kept
+    last = folder / "records" / f"{run_ids(folder)[-1]}.json"
+    subprocess.run(["cp", "-r", here, other], check=True)
+
+    def refused(says: str, cwd=here, **variables) -> None:
+        last.unlink(missing_ok=True)
+        done = ladder("measure", "--resume", "--out", folder, writes, cwd=cwd, variables=variables)
+        assert done.returncode == 3 and "under other circumstances: " in done.stderr and says in done.stderr and not last.exists(), done.stderr
+
+    refused("in another working folder", cwd=other)
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_MAX_THREADS"):
+        refused(f"{name}=7", **{name: "7"})
+    for name in ("loop.py", "model.py", "config.yaml"):
+        text = (here / name).read_text()
+        (here / name).write_text(text + " ")
+        refused(f"{name} has changed since the study was begun")
+        (here / name).write_text(text)
+    assert measure(writes, "--resume", short=()).returncode == 0 and last.exists()
+
+
+def test_a_file_that_is_edited_meanwhile_ends_the_study(start, here, tmp_path) -> None:
+    folder = tmp_path / "study"
+    runner = start("measure", "--warmup", "1", "--steps", "8", "--repeats", "50", "--out", folder, LOOP_PY, cwd=here)
+    wait_for(lambda: (folder / "records").is_dir() and records(folder), "a record")
+    (here / "loop.py").write_text(LOOP + "\n")
+    said = runner.communicate(timeout=HANGS_AFTER_S)[1]
+    assert runner.returncode == 3 and "loop.py has changed since the study was begun" in said
+
+
+def test_records_of_two_machines_are_refused(ladder, measure, tmp_path) -> None:
+    folder = tmp_path / "study"
+    assert measure(LOOP_PY, "--repeats", "2", short=SHORT[:4]).returncode == 0
+    file = folder / "records" / f"{run_ids(folder)[-1]}.json"
+    whole = read_json(file)
+    (folder / "study.json").unlink()
+    for edit in ({"cpu": whole["environment"]["cpu"] | {"model": "Another"}}, {"kernel_switches": {"OMP_NUM_THREADS": "64"}}, {"git_commit": "0" * 12}):
+        write_json(file, whole | {"environment": whole["environment"] | edit})
+        done = ladder("report", folder)
+        assert "does not belong to run" in message(done), done.stderr
+    write_json(file, whole)
+    assert ladder("report", folder).returncode == 0
+    write_json(file, whole | {"command": whole["command"] | {"text": "another"}})
+    assert "its command is not the planned one" in ladder("verify", folder).stdout
+    for record in (folder / "records").glob("*.json"):
+        write_json(record, read_json(record) | {"environment": whole["environment"] | {"kernel_switches": {"A\x1b]0;x\x07\u202e": "1"}}})
+    assert ladder("report", folder, "--out", tmp_path / "keys").returncode == 0
+    drawn = (tmp_path / "keys" / "report.json").read_text()
+    assert "A\\\\x1b]0;x" in drawn and "\\u001b" not in drawn and "\u202e" not in drawn
+    os.truncate(file, 1 << 40)
+    began = time.monotonic()
+    done = ladder("verify", folder)
+    assert done.returncode == 1 and "must be at most 67108864 bytes" in done.stdout and time.monotonic() - began < 30, done.stdout
 
 
 needs_torch = pytest.mark.skipif(subprocess.run([PYTHON, "-c", "import torch"], capture_output=True, check=False).returncode != 0,
@@ -547,7 +692,7 @@ def test_an_interrupt_keeps_what_was_measured(start, measure, here, study, tmp_p
     folder = tmp_path / "study"
     command = f"{sys.executable} {here}/loop.py --sleep 0.02"
     flags = ("measure", "--warmup", "1", "--steps", "8", "--repeats", "4", "--out", folder, command, "+ --off 0")
-    runner = start(*flags)
+    runner = start(*flags, cwd=here)
     wait_for(lambda: (folder / "records").is_dir() and len(records(folder)) >= 2 and processes_with(str(folder / "runs")), "records and a run")
     runner.send_signal(signal.SIGINT)
     said = runner.communicate(timeout=HANGS_AFTER_S)[1]
@@ -745,11 +890,12 @@ def test_gpus_are_locked_watched_and_named(measure, start, here, study, environm
 def test_a_later_start_pays_from_a_step_on(measure, here, tmp_path) -> None:
     """The program says its times itself, so that they are the same on any machine."""
     (here / "says.py").write_text("import json, os, sys, time\npace, start = map(float, sys.argv[1:])\nt = time.monotonic() + start\n"
+                                  "time.sleep(start + 50 * pace)\n"
                                   "with open(os.environ['LADDER_LOG'], 'a') as log:\n    for step in range(50):\n"
                                   "        log.write(json.dumps({'step': step, 't': t + step * pace, 'loss': 1}) + '\\n')\ntime.sleep(600)\n")
-    slow, fast = (f"{shlex.quote(sys.executable)} says.py {words}" for words in ("0.1 0", "0.05 50"))
+    slow, fast = (f"{shlex.quote(sys.executable)} says.py {words}" for words in ("0.02 0", "0.01 5"))
     done = measure(slow, fast, short=("--warmup", "1", "--steps", "8", "--repeats", "2"))
     said = re.search(r"starts (\d+\.\d+) s later, so it pays from step (\d+) on", " ".join(done.stdout.split()))
-    assert said and float(said[1]) == pytest.approx(50, abs=2) and int(said[2]) == pytest.approx(1000, abs=40), done.stdout
+    assert said and float(said[1]) == pytest.approx(5, abs=0.8) and int(said[2]) == pytest.approx(500, abs=80), done.stdout
     done = measure(fast, slow, short=("--warmup", "1", "--steps", "8", "--repeats", "2"), out=tmp_path / "other")
     assert done.returncode == 0 and "pays from" not in " ".join(done.stdout.split())

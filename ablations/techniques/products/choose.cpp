@@ -139,17 +139,21 @@ void time(std::vector<Way>& ways) {
   for (Way& way : ways) way.microseconds -= emptying;
 }
 
-// Waits for the device.
-ProductTiming timed(const Product& product, Matmul& matmul, const OtherWay& other_way) {
-  const Tensor scratch = product.accumulate ? at::zeros_like(product.d) : product.d;
-  const Tensor workspace = at::empty({workspace_bytes}, scratch.options().dtype(at::kByte));
-  std::vector<Way> ways;
+std::vector<Algorithm> proposals_of(Matmul& matmul) {
   std::vector<Algorithm> proposals = matmul.proposals(proposals_with_workspace);
   for (const Algorithm& one : matmul.proposals(proposals_without, /*most_workspace=*/0)) {
     if (std::ranges::none_of(proposals, [&](const Algorithm& other) { return is_same(one, other); }))
       proposals.push_back(one);
   }
-  for (const Algorithm& one : proposals) {
+  return proposals;
+}
+
+// Waits for the device.
+ProductTiming timed(const Product& product, Matmul& matmul, const OtherWay& other_way) {
+  const Tensor scratch = product.accumulate ? at::zeros_like(product.d) : product.d;
+  const Tensor workspace = at::empty({workspace_bytes}, scratch.options().dtype(at::kByte));
+  std::vector<Way> ways;
+  for (const Algorithm& one : proposals_of(matmul)) {
     if (matmul.run(one, scratch, workspace) != CUBLAS_STATUS_SUCCESS) continue;
     ways.push_back({.algorithm = one, .work = [&product, &matmul, &scratch, &workspace, one] {
                       check(matmul.run(one, scratch, workspace), "cublasLtMatmul");
@@ -174,12 +178,14 @@ ProductTiming timed(const Product& product, Matmul& matmul, const OtherWay& othe
   return choice;
 }
 
-// One that was handed over, if it runs here.
+// One that was handed over, if cuBLASLt proposes it here: other bits might do anything.
 std::optional<ProductTiming> kept(const Product& product, Matmul& matmul) {
   const auto found = std::ranges::find_if(
       known().kept, [&, wanted = unchosen(product)](const ProductTiming& choice) { return is_of(choice, wanted); });
   if (found == known().kept.end() || !found->bits) return std::nullopt;
   if (const auto algorithm = algorithm_of(*found->bits)) {
+    const auto is_it = [&](const Algorithm& proposed) { return is_same(proposed, *algorithm); };
+    if (std::ranges::none_of(proposals_of(matmul), is_it)) return std::nullopt;
     const Tensor scratch = product.accumulate ? at::zeros_like(product.d) : product.d;
     const Tensor workspace = at::empty({workspace_bytes}, scratch.options().dtype(at::kByte));
     if (matmul.run(*algorithm, scratch, workspace) != CUBLAS_STATUS_SUCCESS) return std::nullopt;

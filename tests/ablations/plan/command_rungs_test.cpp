@@ -81,6 +81,9 @@ TEST(Commands, ATitleHasNoMarksOfAShell) {
 
 TEST(Commands, AssignmentsAreExportedBeforeTheCommand) {
   const std::string shows = "printf '%s|' \"$A\" \"$B\"; sh -c 'printf \"%s\" \"$A\"'; echo";
+  const auto added_to = [](const std::string& command, const std::string& piece) {
+    return rungs_of_commands({command + " {flags}", "+ " + piece}, Mode::cumulative).back().command->text;
+  };
   EXPECT_EQ(added_to(shows, "--flag"), shows + " --flag");
   EXPECT_EQ(added_to(shows, "x A=1"), shows + " x A=1");
   EXPECT_EQ(added_to(shows, "1A=1"), shows + " 1A=1");
@@ -91,6 +94,23 @@ TEST(Commands, AssignmentsAreExportedBeforeTheCommand) {
   EXPECT_EQ(printed_by(added_to(shows, "A=1\\ 2 --flag")), "1 2||1 2--flag\n");
   EXPECT_EQ(printed_by(added_to(shows, "A=$(printf '1 2') B=3")).substr(0, 4), "1 2|");
   EXPECT_EQ(printed_by(added_to(added_to(shows, "A=1"), "A=2")), "2||2\n") << "the later one counts";
+}
+
+TEST(Commands, FlagsReachTheProgramOrAreRefused) {
+  for (const char* command : {"t", "cd a && t", ". b; cd a\nt", "export A=1; t", "t 2>&1 >a", "t &>a",
+                              "t 'a;b' \"|\" a\\;b c#d", "t $(a | b; c)", "t `a | b`", "t a\\\n b"}) {
+    EXPECT_EQ(texts_of(rungs_of_commands({command, "+ --x"}, Mode::cumulative))[1], command + std::string(" --x"));
+  }
+  for (const char* command : {"t;", "t | tee a", "t # a", "t; echo", "t && echo", "t || u", "t &", "t\nu", "cd a;",
+                              "bash -c 't'", "for i in 1; do t; done", "cd a && t | u", "#", "t 2>&1|u"}) {
+    EXPECT_NE(refusal_of({command, "+ --x"}).find("write {flags} in that command where its flags go"),
+              std::string::npos)
+        << command;
+    EXPECT_EQ(refusal_of({command, "+ A=1"}), "") << "a variable stands before it";
+  }
+  EXPECT_EQ(texts_of(rungs_of_commands({"t {flags} | u {flags}", "+ --a", "+ B=1 --c", "v{flags}"}, Mode::cumulative)),
+            (Texts{"t | u", "t --a | u --a", "export B=1; t --a --c | u --a --c", "v"}));
+  EXPECT_EQ(texts_of(rungs_of_commands({"t {flags} | u", "+ --a", "+ --c"}, Mode::leave_one_out))[1], "t --a --c | u");
 }
 
 TEST(Commands, MayBeLong) {
