@@ -1,7 +1,6 @@
 #include "harness/machine/processor_time.h"
 
 #include "harness/machine/control_groups.h"
-#include "harness/process/descendants.h"
 #include "harness/stats/stats.h"
 
 #include <fmt/format.h>
@@ -74,40 +73,50 @@ double share_in_use(double window_s) {
 }
 
 std::string busiest_other(double window_s) {
-  using Times = std::map<pid_t, std::pair<std::string, double>>;  // names and seconds
+  struct Process {
+    std::string name;
+    pid_t parent = 0;
+    double ran_s = 0;
+  };
   const auto ticks = static_cast<double>(::sysconf(_SC_CLK_TCK));
   const auto look = [ticks] {
-    Times times;
+    std::map<pid_t, Process> processes;
     std::error_code error;
     for (std::filesystem::directory_iterator entry("/proc", error), end; !error && entry != end;
          entry.increment(error)) {
       std::ifstream stream(entry->path() / "stat");
-      std::string before, state;
-      double skipped = 0, user = 0, system = 0;
-      if (!std::getline(stream, before, '\0')) continue;
-      const size_t name = before.find('('), rest = before.rfind(')');  // "812 (cc1plus) R 1 ...", the 14th and 15th
-      if (name == std::string::npos || rest < name) continue;
-      std::istringstream fields(before.substr(rest + 1));
-      fields >> state;
-      for (int i = 4; i < 14; ++i) fields >> skipped;
-      if (fields >> user >> system) {
-        times[std::atoi(before.c_str())] = {before.substr(name + 1, rest - name - 1), (user + system) / ticks};
-      }
+      std::string stat, skipped;
+      if (!std::getline(stream, stat, '\0')) continue;
+      const size_t begin = stat.find('('), end_of_name = stat.rfind(')');  // "812 (cc1plus) R 1 ..."
+      if (begin == std::string::npos || end_of_name < begin) continue;
+      Process process{.name = stat.substr(begin + 1, end_of_name - begin - 1)};
+      std::istringstream fields(stat.substr(end_of_name + 1));
+      fields >> skipped >> process.parent;
+      for (int field = 5; field < 14; ++field) fields >> skipped;
+      double user = 0, system = 0;
+      if (!(fields >> user >> system)) continue;
+      process.ran_s = (user + system) / ticks;
+      processes[std::atoi(stat.c_str())] = process;
     }
-    return times;
+    return processes;
   };
-  const Times begin = look();
+  const std::map<pid_t, Process> before = look();
   std::this_thread::sleep_for(std::chrono::duration<double>(window_s));
-  Times end = look();
-  for (const pid_t own : process_tree(::getpid())) end.erase(own);
+  const std::map<pid_t, Process> after = look();
+  const auto is_own = [&](pid_t pid) {
+    for (auto at = after.find(pid); at != after.end(); at = after.find(at->second.parent)) {
+      if (at->first == ::getpid()) return true;
+    }
+    return false;
+  };
   std::string busiest;
   double most = 0.1;
-  for (const auto& [pid, of] : end) {
-    const auto before = begin.find(pid);
-    const double share = (of.second - (before == begin.end() ? 0 : before->second.second)) / window_s;
-    if (share <= most) continue;
+  for (const auto& [pid, process] : after) {
+    const auto earlier = before.find(pid);
+    const double share = (process.ran_s - (earlier == before.end() ? 0 : earlier->second.ran_s)) / window_s;
+    if (share <= most || is_own(pid)) continue;
     most = share;
-    busiest = fmt::format("{} (pid {}) takes {:.0f} % of a processor", of.first, pid, 100 * share);
+    busiest = fmt::format("{} (pid {}) takes {:.0f} % of a processor", process.name, pid, 100 * share);
   }
   return busiest;
 }
