@@ -93,7 +93,8 @@ void add_flags_of_effort(Command& command, AblateFlags& flags) {
   add_number(command, "--budget-s", flags.budget_s,
              "seconds after which no run and no trace is started; --resume makes the rest (default: no budget)", 1,
              1000000);
-  command.add_flag("-n,--dry-run", flags.dry_run, "print the plan, its time, memory and folder; run nothing");
+  command.add_flag("-n,--dry-run", flags.dry_run,
+                   "print the plan, its time, memory and folder, or with --resume what is left; run nothing");
   command.add_flag(
       "--force", flags.force,
       "start although a run is expected to exceed --limit-s or the memory (default: refuse, exit status 3)");
@@ -114,7 +115,7 @@ void add_flags_of_results(Command& command, AblateFlags& flags) {
 }
 
 void check_flags(const Command& command, const AblateFlags& flags) {
-  check_resume(command, {"--json", "--budget-s", "--explain", "--wait", "--quick"}, "study");
+  check_resume(command, {"--json", "--budget-s", "--explain", "--wait", "--quick", "--dry-run"}, "study");
   if (!is_to_loss(flags)) {
     if (flags.shard.empty() || !flags.out.empty()) return;
     throw std::invalid_argument("--shard needs --out, a folder of its own for each shard");
@@ -140,7 +141,6 @@ void add_ablate(CommandLine& line) {
   add_flags_of_results(command, flags);
   add_to_loss_flags(command, flags.to_loss);
   command.exclude("--explain", {"--shard"});
-  command.exclude("--dry-run", {"--resume"});
   command.exclude("--quick", {"--repeats", "--shard", "--sweep", "--with-peer", "--factors", "--mode"});
   command.exclude("--to-loss", flags_of_runs);
   command.get_option("--steps")->description(

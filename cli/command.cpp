@@ -115,7 +115,8 @@ const Command& CommandLine::chosen() const { return dynamic_cast<const Command&>
 
 CLI::Option* add_number(Command& command, const std::string& names, int64_t& value, const std::string& help,
                         int64_t least, int64_t most) {
-  const std::string rule = fmt::format("a whole number between {} and {}", least, most);
+  const std::string rule =
+      fmt::format("a whole number {}between {} and {}", names.ends_with("-s") ? "of seconds " : "", least, most);
   return command.add_option(names, value, help)->transform(must_be(rule, least, most, parsed<int64_t>))->type_name("N");
 }
 

@@ -70,6 +70,12 @@ struct CommandLine {
 int run_command_line(
     int argc, char** argv, const std::function<void()>& prepare = [] {});
 
+// "did you mean ladder measure 'python train.py'?", where a command's words were given without quotes. Empty: no.
+std::string with_quotes(const std::vector<std::string>& words);
+
+// How JSON reaches --recipe as it is.
+inline constexpr const char* recipe_in_quotes = "--recipe '{\"autocast\": \"bf16\"}'";
+
 // The one handler of errors, around the whole of a program. The exit status is 2 for unusable input, 3 for what this
 // machine cannot do, and 1 for every other error.
 int exit_status(const std::function<int()>& program);

@@ -8,6 +8,8 @@
 #include "model/config.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -34,6 +36,39 @@ std::vector<std::string> keys_of(const auto& map) {
   std::vector<std::string> keys;
   for (const auto& [key, ignored] : map) keys.push_back(key);
   return keys;
+}
+
+// A flag, and what other training programs call it. The first that the command has is meant.
+constexpr std::pair<const char*, std::string_view> names_elsewhere[] = {
+    {"--lr", " learning-rate max-lr base-lr "},
+    {"--steps", " max-iters max-steps num-steps iterations num-iterations "},
+    {"--epochs", " num-train-epochs num-epochs "},
+    {"--warmup-steps", " warmup-iters lr-warmup-iters "},
+    {"--decay-steps", " lr-decay-iters "},
+    {"--clip", " grad-clip max-grad-norm clip-grad "},
+    {"--context", " block-size seq-len seq-length sequence-length max-seq-length "},
+    {"--batch", " per-device-train-batch-size micro-batch-size device-batch-size "},
+    {"--batch-tokens", " total-batch-size "},
+    {"--accumulation", " gradient-accumulation-steps grad-accum-steps "},
+    {"--validation-every", " eval-interval eval-steps val-loss-every "},
+    {"--validation-batches", " eval-iters val-max-steps "},
+    {"--weights", " init-from checkpoint "},
+    {"--tokens", " max-new-tokens "},
+    {"--out", " output-dir out-dir "},
+    {"--data", " dataset input-bin train-data "},
+    {"--limit-s", " timeout "},
+    {recipe_in_quotes, " dtype bf16 amp precision "},
+};
+
+std::string name_here(const std::string& flag, const Command& command) {
+  std::string typed = flag.substr(flag.find_first_not_of('-'));
+  std::ranges::replace(typed, '_', '-');
+  for (const auto& [ours, names] : names_elsewhere) {
+    const std::string own = ours;
+    const bool has = command.get_option_no_throw(own.substr(0, own.find(' '))) != nullptr;
+    if (has && names.find(" " + typed + " ") != std::string_view::npos) return own;
+  }
+  return "";
 }
 
 // The flag that a word without one needs, and the word: a ladder, a rung, a file, a text. Empty if unknown.
@@ -75,9 +110,15 @@ std::string fault_of_command(const CommandLine& line, const std::string& word) {
 
 // What is wrong with a word that the command does not know.
 std::string fault_of_extra(const Command& command, const std::string& word) {
-  if (word.starts_with('-') && word != "-") {
-    const std::string flag = word.substr(0, word.find('='));
-    return files::or_nearest("there is no flag " + files::in_quotes(flag), flag, flags_of(command));
+  if (word.find_first_not_of('-') != std::string::npos && word.starts_with('-')) {
+    const std::string flag = word.substr(0, word.find('=')), what = "there is no flag " + files::in_quotes(flag);
+    const std::string ours = name_here(flag, command);
+    return ours.empty() ? files::or_nearest(what, flag, flags_of(command))
+                        : fmt::format("{}; did you mean {}?", what, ours);
+  }
+  if (word.ends_with('}') && command.get_option_no_throw("--recipe") != nullptr) {
+    return fmt::format("{} is not part of --recipe: the shell splits JSON that is not in quotes, as in {}",
+                       files::in_quotes(word), recipe_in_quotes);
   }
   const std::string meant = meant_by(word, command);
   return fmt::format("{} takes no argument {}{}", command.words.name, files::in_quotes(word),
@@ -93,16 +134,21 @@ std::string replaced(std::string text, std::string_view what, std::string_view b
 std::string fault_of(const CommandLine& line, const Command* command, const std::vector<std::string>& arguments,
                      const CLI::ParseError& error) {
   if (command == nullptr) return fault_of_command(line, arguments.front());
-  if (const std::vector<std::string> extra = line.app.remaining(true); !extra.empty()) {
-    return fault_of_extra(*command, extra.front());
+  std::vector<std::string> extra = line.app.remaining(true);
+  std::erase(extra, "--");
+  if (!extra.empty()) {
+    const std::string fault = fault_of_extra(*command, extra.front());
+    if (command->words.name != "measure") return fault;
+    const std::string quoted = with_quotes({arguments.begin() + 1, arguments.end()});
+    return quoted.empty() ? fault : fmt::format("there is no flag {}; {}", files::in_quotes(extra.front()), quoted);
   }
   const std::string what = error.what(), kind = error.get_name();
   for (const CLI::Option* option : command->get_options()) {
     if (kind == "RequiredError" && option->get_required() && option->count() == 0) {
       const auto& names = option->get_lnames();  // the first: others are the same flag
-      return fmt::format(
-          "{} needs {}", command->words.name,
-          names.empty() ? option_name(*option) : fmt::format("--{} {}", names.front(), option->get_type_name()));
+      return names.empty()
+                 ? fmt::format("{} needs {}: {}", command->words.name, option_name(*option), usage(*command))
+                 : fmt::format("{} needs --{} {}", command->words.name, names.front(), option->get_type_name());
     }
     const std::string flag = option->get_name();
     const int most = option->get_items_expected_max();
@@ -123,6 +169,17 @@ std::string fault_of(const CommandLine& line, const Command* command, const std:
 }
 
 }  // namespace
+
+std::string with_quotes(const std::vector<std::string>& words) {
+  if (words.size() < 2 || words[0].starts_with('-') || words[0].find(' ') != std::string::npos) return "";
+  const auto is_no_command = [](const std::string& word) {
+    std::error_code unknown;
+    return word.starts_with('-') || (std::filesystem::is_regular_file(word, unknown) &&
+                                     (word.find('/') == std::string::npos || ::access(word.c_str(), X_OK) != 0));
+  };
+  if (std::none_of(words.begin() + 1, words.end(), is_no_command)) return "";
+  return fmt::format("did you mean ladder measure '{}'?", fmt::join(words, " "));
+}
 
 CommandLine::CommandLine()
     : app({.group = "",

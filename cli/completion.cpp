@@ -1,6 +1,6 @@
-// `ladder completion`: a script that completes commands and flags in bash. Bash splits words at "=", so "--mode=x"
-// arrives as three words. compgen expands its arguments as the shell does. So values may hold only letters, digits and
-// harmless signs.
+// `ladder completion`: a script that completes commands and flags in bash, and in zsh by its bashcompinit. Bash splits
+// words at "=", so "--mode=x" arrives as three words. compgen expands its arguments as the shell does. So values may
+// hold only letters, digits and harmless signs.
 #include "cli/help.h"
 
 #include <fmt/format.h>
@@ -26,6 +26,9 @@ _ladder() {
   local command=${COMP_WORDS[1]}
   ((COMP_CWORD > 1)) || command=''
   case "$command" in
+)";
+
+constexpr const char* zsh_begin = R"(autoload -U +X compinit bashcompinit && compinit && bashcompinit
 )";
 
 constexpr const char* script_end = R"(  esac
@@ -126,16 +129,21 @@ void add_completion(CommandLine& line) {
   Command& command = line.add(
       {.group = "Help",
        .name = "completion",
-       .summary = "a script that completes commands and flags in bash",
-       .about = "Prints a script for bash. To have it in every shell, add the line of the first example to ~/.bashrc.",
+       .summary = "a script that completes commands and flags in bash and zsh",
+       .about =
+           "Prints a script. To have it in every shell, add the line of the first example to ~/.bashrc, or that of "
+           "the second to ~/.zshrc.",
        .examples = {{"source <(ladder completion bash)", "From then on, in this shell: ladder ab<Tab> --mo<Tab>"},
+                    {"source <(ladder completion zsh)", "The same in zsh."},
                     {"ladder completion bash > ladder.bash", "The script in a file."}}});
   command.heading("Arguments");
-  auto* option = command.add_option("shell", *shell, "bash, the only one (default)");
-  command.values[option] = {"bash"};
+  auto* option = command.add_option("shell", *shell, "bash (default) or zsh");
+  command.values[option] = {"bash", "zsh"};
   command.run = [&line, shell] {
-    if (*shell != "bash") throw std::invalid_argument(fmt::format("completion must be for bash, got {}", *shell));
-    fmt::print("{}", bash_completion(line));
+    if (*shell != "bash" && *shell != "zsh") {
+      throw std::invalid_argument(fmt::format("completion must be for bash or zsh, got {}", *shell));
+    }
+    fmt::print("{}{}", *shell == "zsh" ? zsh_begin : "", bash_completion(line));
     return 0;
   };
 }

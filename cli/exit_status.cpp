@@ -50,6 +50,7 @@ std::string fault_of_path(const std::filesystem::filesystem_error& error) {
   constexpr std::string_view begin = "filesystem error: ";
   std::string what = error.what();
   if (what.starts_with(begin)) what.erase(0, begin.size());
+  if (what.starts_with("cannot create director")) what.replace(0, what.find(':'), "this folder cannot be created");
   return error.path1().string() + ": " + what.substr(0, what.find(" ["));
 }
 

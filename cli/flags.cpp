@@ -45,10 +45,12 @@ void add_workload_flags(Command& command, WorkloadFlags& flags, const std::strin
 
 void add_data_flags(Command& command, WorkloadFlags& flags) {
   constexpr int64_t least = 1000, most = 6000000000;  // a token file can still hold all tokens
-  add_bytes(command, "--repeat-to", flags.repeat_to,
-            "make a text of that size from copies of --data, and keep it in the cache folder (500MB, 2GB; default: "
-            "the text as it is)",
-            least, most);
+  add_bytes(
+      command, "--repeat-to", flags.repeat_to,
+      "make a text of that size from copies of --data, and keep it in the cache folder, which XDG_CACHE_HOME names "
+      "(500MB, 2GB; default: "
+      "the text as it is)",
+      least, most);
   command.add_flag("--cold-cache", flags.cold_cache,
                    "take each run's data out of the page cache before its first step, as far as the kernel does it "
                    "(default: leave it as it is)");

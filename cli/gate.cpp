@@ -65,7 +65,8 @@ void add_gate(CommandLine& line) {
                   "--calibrate --save has stored")
       ->transform(percentage())
       ->type_name("PERCENT");
-  add_number(command, "--for-s", flags.budget_s, "with --catch: the seconds that the runs may take", 1, 1000000);
+  add_number(command, "--for-s", flags.budget_s, "with --catch: the seconds that the runs may take", 1, 1000000)
+      ->needs(command.get_option("--catch"));
   add_text(command, "--steps-from", flags.steps_from, "as ladder measure's", "REGEX");
   add_number(command, "--tokens", flags.tokens, "tokens of a step", 1, 1000000000000);
   command.heading("How to compare");

@@ -65,21 +65,6 @@ std::vector<Section> sections_of(const CommandLine& line) {
   return sections;
 }
 
-std::string usage(const Command& command) {
-  if (command.get_parent() == nullptr) return "ladder COMMAND [FLAGS]";
-  std::string text = "ladder " + command.words.name, arguments;
-  bool has_flags = false;
-  for (const CLI::Option* option : command.get_options()) {
-    if (option->get_positional()) {
-      arguments += option->get_required() ? " " + option_name(*option) : " [" + option_name(*option) + "]";
-    } else if (option->get_required()) {
-      text += " " + option_name(*option);
-    }
-    has_flags = has_flags || (!option->get_positional() && !option->get_required());
-  }
-  return text + arguments + (has_flags ? " [FLAGS]" : "");
-}
-
 std::vector<std::string> paragraphs(const std::string& text) {
   std::vector<std::string> list;
   for (size_t begin = 0; begin < text.size();) {
@@ -142,8 +127,12 @@ void print_help_on(const CommandLine& line, const std::string& topic) {
   }
   const std::string text = technique_help(topic, standard_output());
   if (text.empty()) {
-    throw std::invalid_argument(
-        files::or_nearest("there is no command and no optimization " + files::in_quotes(topic), topic, names));
+    const std::string what = "there is no command and no optimization " + files::in_quotes(topic);
+    const std::string near = files::or_nearest(what, topic, names);
+    throw std::invalid_argument(near != what
+                                    ? near
+                                    : fmt::format("{}; `ladder help` lists the commands; optimizations are {}, ...",
+                                                  what, fmt::join(technique_names() | std::views::take(4), ", ")));
   }
   fmt::print("{}", text);
 }
@@ -165,6 +154,21 @@ std::string option_name(const CLI::Option& option) {
   }
   const bool takes_value = option.get_items_expected_max() > 0;
   return fmt::format("{}{}", fmt::join(names_of(option), ", "), takes_value ? " " + option.get_type_name() : "");
+}
+
+std::string usage(const Command& command) {
+  if (command.get_parent() == nullptr) return "ladder COMMAND [FLAGS]";
+  std::string text = "ladder " + command.words.name, arguments;
+  bool has_flags = false;
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->get_positional()) {
+      arguments += option->get_required() ? " " + option_name(*option) : " [" + option_name(*option) + "]";
+    } else if (option->get_required()) {
+      text += " " + option_name(*option);
+    }
+    has_flags = has_flags || (!option->get_positional() && !option->get_required());
+  }
+  return text + arguments + (has_flags ? " [FLAGS]" : "");
 }
 
 std::string help_text(const CommandLine& line, const Command& command, const Look& look, bool all) {

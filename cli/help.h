@@ -13,6 +13,9 @@ namespace cli {
 // The help of a command; for line.app the program's. At most 80 columns wide, and 40 lines long unless `all`.
 std::string help_text(const CommandLine& line, const Command& command, const Look& look, bool all);
 
+// "ladder report STUDIES... [FLAGS]".
+std::string usage(const Command& command);
+
 // docs/cli.md.
 std::string help_markdown(const CommandLine& line);
 

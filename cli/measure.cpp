@@ -11,6 +11,7 @@
 #include "harness/machine/machine.h"
 #include "harness/process/process.h"
 #include "harness/process/utc.h"
+#include "plots/again.h"
 #include "study/archive/study_files.h"
 #include "study/looks.h"
 #include "text/figures.h"
@@ -41,8 +42,8 @@ struct MeasureFlags {
   std::string mode, out, losses = "guarded";
   int64_t repeats = 0, steps = 30, warmup = 10, budget_s = 0, limit_s = 900, order_seed = -1, tokens = 0;
   std::string steps_from;
-  bool look = false, as_is = false, terminal = false, hook = false, resume = false, json = false, verbose = false,
-       wait = false;
+  bool dry_run = false, look = false, as_is = false, terminal = false, hook = false, resume = false, json = false,
+       verbose = false, wait = false;
 };
 
 std::string shown(const Rung& rung) { return files::in_quotes(files::shortened(printable(rung.command->typed), 70)); }
@@ -86,13 +87,6 @@ double repeat_s(const Plan& plan) {
   double seconds = 0;
   for (const Rung& rung : plan.rungs) seconds += run_s(plan, rung.command->trial);
   return seconds;
-}
-
-void tell_variables(const MeasureFlags& flags) {
-  if (flags.as_is) return;
-  fmt::print(stderr,
-             "set for each run: PYTHONUNBUFFERED=1, WANDB_MODE=offline, WANDB_DIR and MLFLOW_TRACKING_URI (a folder of "
-             "the run); --as-is sets none\n");
 }
 
 // Their difference is what chance makes of one command.
@@ -181,19 +175,35 @@ Plan resumed_plan(const MeasureFlags& flags, const fs::path& out) {
   return plan;
 }
 
+// Prints the commands, and the runs that are left.
+int dry_run(const Plan& plan, const fs::path& out) {
+  for (const Rung& rung : plan.rungs) fmt::print("{}: {}\n", rung.name, printable(rung.command->text));
+  std::vector<PlannedRun> runs = interleave(plan.rungs, plan.repeats, plan.order_seed);
+  std::erase_if(runs, [&](const PlannedRun& run) { return good_record(out, plan, run).has_value(); });
+  double seconds = 0;  // 0: only a trial tells
+  for (const PlannedRun& run : runs) seconds += run_s(plan, plan.rungs[run.rung].command->trial);
+  fmt::print("{} of {} each would be made{}, into {}\n", number_of(std::ssize(runs), "run"),
+             number_of(plan.warmup_steps + plan.timed_steps, "step"),
+             plan.runs.empty() ? "" : ", in about " + clock_time(seconds), printable(out.string()));
+  return 0;
+}
+
 int measure(const MeasureFlags& flags) {
+  if (const std::string quoted = with_quotes(flags.commands); !quoted.empty()) {
+    throw std::invalid_argument(fmt::format("{} is a command by itself; {}", flags.commands.front(), quoted));
+  }
   fs::path out = flags.out.empty() ? next_folder() : files::named_folder(flags.out);
   harness::catch_interrupts();
   Plan plan = flags.resume ? resumed_plan(flags, out) : plan_of(flags);
   if (!flags.resume) check_may_begin(out);
+  if (flags.dry_run) return dry_run(plan, out);
   const auto held = occupy_for_commands("ladder measure", out, flags.wait);
   if (flags.out.empty()) out = next_folder();  // another one may have begun there meanwhile
-  const std::string resume =
-      fmt::format("ladder measure --resume --out {} and the same commands", printable(out.string()));
+  std::string resume = "ladder measure --resume --out " + plots::for_shell(out.string());
+  for (const std::string& typed : flags.commands) resume += " " + plots::for_shell(typed);
   BegunFolder begun(out, {"logs", "runs"}, flags.resume);
   if (!flags.resume) {
     for (const std::string& line : harness::disturbances()) fmt::print(stderr, "note: {}\n", line);
-    tell_variables(flags);
     tell_equal(plan);
     if (!try_commands(plan, out, flags)) {
       fmt::print(stderr, "interrupted before anything was measured\n");
@@ -217,6 +227,12 @@ int measure(const MeasureFlags& flags) {
   const Drawn drawn = try_draw_report(study, out);
   const int status = show_study(study.study, false, flags.verbose);
   fmt::print("{}", drawn.said);
+  const auto is_unseen = [](const StudyRung& rung) {
+    return rung.index > 0 && rung.proofs.empty() && !rung.command->seen;
+  };
+  if (!flags.look && std::ranges::any_of(study.study.rungs, is_unseen)) {
+    fmt::print("What differs in PyTorch: {} --look\n", resume);
+  }
   return outcome.some_failed ? 1 : status;
 }
 
@@ -258,6 +274,7 @@ void add_measure(CommandLine& line) {
              ": how the pieces with + are combined (default: cumulative)", "MODE");
   add_number(command, "--limit-s", flags.limit_s, "seconds after which a run is stopped (default 900)", 1, 1000000);
   add_number(command, "--order-seed", flags.order_seed, "seed of the runs' order (default: random)", 0, 1000000000);
+  command.add_flag("--dry-run", flags.dry_run, "print the commands and how many runs; run nothing");
   command.add_flag("--wait", flags.wait, "wait until no other ladder measures here");
   command.heading("How to read a program");
   add_text(command, "--steps-from", flags.steps_from,
@@ -269,14 +286,16 @@ void add_measure(CommandLine& line) {
                    "run each once more and see what it does in PyTorch: what differs between the commands");
   command.add_flag("--hook", flags.hook, "time the steps of PyTorch's optimizer, where a program prints too little");
   command.add_flag("--terminal", flags.terminal, "let the program print to a terminal");
-  command.add_flag("--as-is", flags.as_is, "set no variables for the program");
+  command.add_flag(
+      "--as-is", flags.as_is,
+      "do not set PYTHONUNBUFFERED=1, WANDB_MODE=offline, WANDB_DIR and MLFLOW_TRACKING_URI for the program");
   command.heading("Where the results go");
   add_output(command, "--out", flags.out, "folder of the study (default: measured/<day>-<number>)", "FOLDER");
   command.add_flag("--resume", flags.resume, "make the runs that the study in --out lacks; name the commands again");
   command.add_flag("--json", flags.json, "print the study as JSON");
   command.add_flag("--verbose,-v", flags.verbose, "print how the numbers were computed, too");
   command.callback([&command] {
-    check_resume(command, {"command", "--json", "--verbose", "--wait", "--look"}, "study");
+    check_resume(command, {"command", "--json", "--verbose", "--wait", "--look", "--dry-run"}, "study");
   });
 }
 

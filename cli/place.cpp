@@ -72,18 +72,10 @@ void check_reads_elsewhere(const fs::path& folder, const std::vector<Input>& inp
   }
 }
 
-bool is_of_kind(const fs::path& file, std::string_view kind) {
-  try {
-    return fs::is_regular_file(file) && files::kind_of(files::read_any_json(file)) == kind;
-  } catch (const std::invalid_argument&) {
-    return false;
-  }
-}
-
 void check_draws_over_own(const fs::path& out, const std::string& mark, std::string_view kind,
                           const std::vector<std::string>& files) {
   check_folder(out);
-  if (is_of_kind(out / mark, kind)) return;
+  if (files::is_of_kind(out / mark, kind)) return;
   for (const std::string& name : files) {
     if (!fs::exists(fs::symlink_status(out / name))) continue;
     const std::string why = name == mark ? fmt::format("which is not a {} made by ladder", kind)

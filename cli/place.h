@@ -37,7 +37,4 @@ void check_reads_elsewhere(const std::filesystem::path& folder, const std::vecto
 void check_draws_over_own(const std::filesystem::path& out, const std::string& mark, std::string_view kind,
                           const std::vector<std::string>& files);
 
-// Whether a file is a document of that kind.
-bool is_of_kind(const std::filesystem::path& file, std::string_view kind);
-
 }  // namespace cli

@@ -1,5 +1,6 @@
 // `ladder report`: draws a study, two studies, a gate, a training, a sweep of learning rates, or a study of time to
 // loss.
+#include "ablations/run/run_setting.h"
 #include "ablations/run/study_folder.h"
 #include "ablations/training/quality.h"
 #include "ablations/training/rate_verdict.h"
@@ -80,26 +81,36 @@ StudyFiles read_study(const StudyPlace& place) {
   return study;
 }
 
-// The study's own study.json is made again with its report, unless records were edited. If its folder cannot be
-// written, the study can still be drawn elsewhere.
-void renew(const StudyFiles& study, const StudyPlace& place, const fs::path& out) {
-  const fs::path& folder = place.folder();
-  const bool keeps = has_edited_records(study.edits, folder);
+// Whether the folder has no study.json yet, or one that this version made.
+bool may_renew(const fs::path& file) {
+  if (!fs::exists(file)) return true;
   try {
-    if (!keeps) write_document(folder / study_file, study.study);
-  } catch (const std::system_error& error) {
-    if (fs::weakly_canonical(folder) == fs::weakly_canonical(out)) {
-      throw std::invalid_argument(fmt::format("{}; --out names another folder to draw into", error.what()));
-    }
-    fmt::print(stderr, "note: {}; the drawing is still computed from the records\n", printable(error.what()));
+    return are_of_one_program(read_document<Study>(file).environment, environment_of_program());
+  } catch (const std::invalid_argument&) {
+    return false;
   }
+}
+
+// Without --out the study's own study.json is made again with its report, unless records were edited.
+void renew(const StudyFiles& study, const StudyPlace& place, bool draws_there) {
+  const fs::path& folder = place.folder();
   for (const Finding& edit : study.edits) {
     fmt::print(stderr, "note: {} has changed since the study was made: {}, expected {}\n", printable(edit.file),
                printable(edit.stored), printable(edit.expected));
   }
-  if (keeps) {
+  const std::string file = printable((folder / study_file).string());
+  if (has_edited_records(study.edits, folder)) {
     fmt::print(stderr, "note: {} is left as it is; if the records are right, delete it and draw the report again\n",
-               printable((folder / study_file).string()));
+               file);
+  } else if (draws_there && !may_renew(folder / study_file)) {
+    fmt::print(stderr, "note: {} was made by another version and is left as it is; the report is computed anew\n",
+               file);
+  } else if (draws_there) {
+    try {
+      write_document(folder / study_file, study.study);
+    } catch (const std::system_error& error) {
+      throw std::invalid_argument(fmt::format("{}; --out names another folder to draw into", error.what()));
+    }
   }
 }
 
@@ -114,7 +125,7 @@ fs::path place_of_drawing(const fs::path& file, const ReportFlags& flags, const 
 // A report may replace an earlier one or go into a study's folder. It must not overwrite what it shows.
 void check_report_goes_to(const fs::path& out, const std::vector<std::string>& with) {
   check_folder(out);
-  if (!is_of_kind(out / "plan.json", "plan")) {
+  if (!files::is_of_kind(out / "plan.json", "plan")) {
     check_draws_over_own(out, "report.json", "report", files_of_report);
   }
   check_has_no_links(out, {"charts"});
@@ -126,7 +137,7 @@ void check_report_goes_to(const fs::path& out, const std::vector<std::string>& w
 
 // Throws if a document would be drawn into another study's or gate's folder.
 void check_is_no_studys(const fs::path& out) {
-  if (!is_of_kind(out / "plan.json", "plan")) return;
+  if (!files::is_of_kind(out / "plan.json", "plan")) return;
   throw std::invalid_argument(
       fmt::format("{}: is a study's or a gate's folder; name another one with --out", out.string()));
 }
@@ -262,7 +273,7 @@ int report(const ReportFlags& flags) {
                                : fs::path("reports") / fmt::format("{}-{}", studies[0].source, studies[1].source);
   check_report_goes_to(out, flags.with);
   const Report document = report_document(studies, {flags.with.begin(), flags.with.end()}, flags.published);
-  if (alone) renew(studies[0], places[0], out);
+  if (alone) renew(studies[0], places[0], are_same(out, places[0].folder()));
   const Drawn drawn = draw_report(document, out);
   show_notes(document);
   return show_report(document, drawn, flags.verbose);

@@ -23,13 +23,15 @@ const Words train_words{
         "as metrics.csv), and checkpoints, which are there whole or not at all. The last ones stay, and the one "
         "with the lowest validation loss; the links latest and best lead to them. Hugging Face's "
         "GPT2LMHeadModel.from_pretrained() reads a checkpoint as it is.\n"
-        "After Ctrl-C, SIGTERM, SIGHUP, SIGUSR1 or SIGUSR2 the step is finished and saved, and the exit status is "
+        "After Ctrl-C, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGXCPU or SIGPWR the step is finished and saved, and the "
+        "exit status is "
         "130; so it is once nobody reads the output. --resume continues from the last checkpoint; on a CPU with "
         "--threads 1 the losses are the same to the bit as without a stop. A loss that is not "
         "finite ends the training with exit status 1, and nothing is saved of it. `ladder report` draws a "
         "training.\n"
         "With --lr-sweep it trains once for each learning rate, with the same weights at first and the same text, "
-        "and tells which rates are too low, good and too high. In --out it leaves lr_sweep.json, a page and charts. "
+        "judges each by the same held-out text, and tells which rates are too low, good and too high. In --out it "
+        "leaves lr_sweep.json, a page and charts. "
         "--warmup-steps 0 and --clip 0 show the same without warm-up and without clipping. The exit status is 1 if "
         "every rate diverged.",
     .examples = {{"ladder train --model tiny -T 64 --steps 200 --out training",

@@ -11,11 +11,12 @@
 Nothing happens without the environment variable LADDER_LOG, so these lines can stay in the script. With it, the process of rank 0
 appends lines of JSON to the file that LADDER_LOG names. A second process that would write there writes nothing.
 
-    {"ladder": 1, "pid": 4711, "device": "cuda:0"}
+    {"ladder": 1, "pid": 4711, "device": "cuda:0", "clock": 1795827812.31}
     {"step": 0, "t": 812.447113, "loss": 10.98, "tokens": 16384}
     {"step": 1, "t": 812.477215, "device_ms": 30.102, "loss": 10.87, "tokens": 16384}
 
-t is in seconds of CLOCK_MONOTONIC, which is time.monotonic(). A loss that is not finite is "nan", "inf" or "-inf".
+t is in seconds of CLOCK_MONOTONIC, which is time.monotonic(); clock is how far the time of day is ahead of it. A container may have a
+CLOCK_MONOTONIC of its own; the time of day is the same for all. A loss that is not finite is "nan", "inf" or "-inf".
 On a CPU t is the time of the call, after the loss was read.
 With PyTorch on a GPU the first call waits for the device. Later calls only record a CUDA event, and copy the loss behind it.
 There t is the host's time of the first event plus the device's time since then; device_ms is the device's time since the event before.
@@ -97,7 +98,7 @@ class _Log:
         elif torch is not None and torch.cuda.is_initialized():
             self.cuda = torch.cuda
             self.device = device = device if getattr(loss, "is_cuda", False) else torch.device("cuda", torch.cuda.current_device())
-        self.write({"ladder": 1, "pid": os.getpid(), "device": str(device)})
+        self.write({"ladder": 1, "pid": os.getpid(), "device": str(device), "clock": time.time() - time.monotonic()})
 
     @_harmless
     def step(self, loss, tokens, keep=0):

@@ -61,6 +61,14 @@ Json read_any_json(const fs::path& file) {
 
 Json kind_of(const Json& document) { return field_or_null(document, "kind"); }
 
+bool is_of_kind(const fs::path& file, std::string_view kind) {
+  try {
+    return fs::is_regular_file(file) && kind_of(read_any_json(file)) == kind;
+  } catch (const std::invalid_argument&) {
+    return false;
+  }
+}
+
 void write_json(const fs::path& file, const Json& document, Links links) {
   files::write_file(file, document.dump(1) + "\n", links);
 }

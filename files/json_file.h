@@ -20,6 +20,8 @@ Json parse_json(std::string_view text, const std::string& where);
 
 // Its "kind"; null if it has none.
 Json kind_of(const Json& document);
+// Whether the file can be read as a document of that kind.
+bool is_of_kind(const std::filesystem::path& file, std::string_view kind);
 
 // Throws std::system_error where the file cannot be written.
 void write_json(const std::filesystem::path& file, const Json& document, Links links = Links::replaced);

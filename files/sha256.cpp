@@ -1,8 +1,11 @@
-// The compression function of FIPS 180-4, section 6.2, in its plain form. It hashes about 200 MB/s: 100 million tokens
-// in a second.
+// The compression function of FIPS 180-4, section 6.2: in its plain form, which hashes about 200 MB/s, and by the
+// processor's instructions (Intel SHA Extensions), where it has them: a checkpoint of GPT-2 has 1.5 GB.
 #include "files/sha256.h"
 
 #include "files/files.h"
+
+#include <cpuid.h>
+#include <immintrin.h>
 
 #include <algorithm>
 #include <bit>
@@ -28,9 +31,46 @@ uint32_t big_endian(const char* bytes) {
   return word;
 }
 
+bool has_instructions() {
+  static const bool has = [] {
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) == 1 && (b >> 29 & 1) != 0;
+  }();
+  return has;
+}
+
+// The instructions hold the state as words A B E F and C D G H.
+__attribute__((target("sha,sse4.1"))) void compress_by_instructions(std::array<uint32_t, 8>& state, const char* block) {
+  const auto at = [](const void* from) { return static_cast<const __m128i*>(from); };
+  const __m128i order = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
+  const __m128i cdab = _mm_shuffle_epi32(_mm_loadu_si128(at(&state[0])), 0xb1);
+  const __m128i efgh = _mm_shuffle_epi32(_mm_loadu_si128(at(&state[4])), 0x1b);
+  const __m128i first = _mm_alignr_epi8(cdab, efgh, 8), second = _mm_blend_epi16(efgh, cdab, 0xf0);
+  __m128i abef = first, cdgh = second, w[4];
+  for (int i = 0; i < 16; ++i) {
+    __m128i& words = w[i % 4];
+    const __m128i last = w[(i + 3) % 4];
+    words = i < 4 ? _mm_shuffle_epi8(_mm_loadu_si128(at(block + 16 * i)), order)
+                  : _mm_sha256msg2_epu32(_mm_add_epi32(_mm_sha256msg1_epu32(words, w[(i + 1) % 4]),
+                                                       _mm_alignr_epi8(last, w[(i + 2) % 4], 4)),
+                                         last);
+    const __m128i added = _mm_add_epi32(words, _mm_loadu_si128(at(&kRound[static_cast<size_t>(4 * i)])));
+    cdgh = _mm_sha256rnds2_epu32(cdgh, abef, added);
+    abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(added, 0x0e));
+  }
+  const __m128i feba = _mm_shuffle_epi32(_mm_add_epi32(abef, first), 0x1b);
+  const __m128i dchg = _mm_shuffle_epi32(_mm_add_epi32(cdgh, second), 0xb1);
+  auto* const to = static_cast<__m128i*>(static_cast<void*>(state.data()));
+  _mm_storeu_si128(to, _mm_blend_epi16(feba, dchg, 0xf0));
+  _mm_storeu_si128(to + 1, _mm_alignr_epi8(dchg, feba, 8));
+}
+
 }  // namespace
 
+Sha256::Sha256(bool plain) : by_instructions_(!plain && has_instructions()) {}
+
 void Sha256::compress(const char* block) {
+  if (by_instructions_) return compress_by_instructions(state_, block);
   std::array<uint32_t, 64> w{};
   for (size_t t = 0; t < 16; ++t) w[t] = big_endian(block + 4 * t);
   for (size_t t = 16; t < 64; ++t) {

@@ -20,6 +20,7 @@ constexpr std::string_view save_again =
 constexpr std::string_view add_header =
     "a token file is 256 int32 (20240520, 1, the number of tokens, then zeros) and the tokens as uint16";
 constexpr std::string_view unpack = "unpack it first";
+constexpr std::string_view web_page = "a page of a web site";
 constexpr std::string_view from_utf16 = "`iconv -f UTF-16 -t UTF-8` makes it readable";
 
 struct Beginning {
@@ -37,6 +38,8 @@ constexpr Beginning beginnings[] = {
     {"\xc7\xd7\x34\x01"sv, {"a debug state of llm.c", save_again}},
     {"\xc8\xd7\x34\x01"sv, {"a tokenizer of llm.c", "vocab.bpe and gpt2.tiktoken can be read"}},
     {"\x8f\xd8\x34\x01"sv, {"a training state of llm.c", save_again}},
+    {"\x8a\xd8\x34\x01"sv,
+     {"multiple-choice questions of llm.c", "it evaluates with them; --data reads its token files"}},
     {"PK\x03\x04", {"a zip archive, as torch.save writes it", save_again}},
     {"\x80\x02", {"a pickle, as torch.save writes it", save_again}},
     {"\x80\x04", {"a pickle, as torch.save writes it", save_again}},
@@ -90,6 +93,13 @@ Known what_is(std::string_view bytes) {
     return {"the index of weights in several files",
             "save_pretrained(FOLDER, max_shard_size=\"100GB\") of transformers writes them into one"};
   }
+  std::string begin(bytes.substr(std::min(bytes.find_first_not_of(" \t\r\n\xef\xbb\xbf"), bytes.size()), 14));
+  std::ranges::transform(begin, begin.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; });
+  if (begin.starts_with("<!doctype html") || begin.starts_with("<html") || begin.starts_with("<?xml")) {
+    return {web_page,
+            "its address shows the file or an error; on Hugging Face and GitHub `raw` or `resolve` in place of "
+            "`blob` gives the file itself"};
+  }
   // A byte-order mark is not always there.
   const std::string_view some = bytes.substr(0, 16);
   for (const size_t zero : {size_t{0}, size_t{1}}) {
@@ -113,7 +123,8 @@ void refuse_other(const std::filesystem::path& path, std::string_view wanted) {
   if (known.name.empty() && wanted == text_file && may_be_tokens(bytes)) {
     known = {"probably uint16 tokens without a header", add_header};
   }
-  if (known.name.empty() || known.name == wanted) return;
+  const bool is_text = known.name == web_page && wanted == text_file;
+  if (known.name.empty() || known.name == wanted || is_text) return;
   throw std::invalid_argument(fmt::format("{}: is {}, not {}: {}", path.string(), known.name, wanted, known.remedy));
 }
 

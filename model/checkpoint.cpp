@@ -43,8 +43,8 @@ void check_tied(const std::map<std::string, Tensor>& tensors, const std::filesys
 }  // namespace
 
 std::string own_name(const std::string& stored) {
-  for (const std::string& before : {prefix, std::string("module."), std::string("_orig_mod.")}) {
-    if (stored.starts_with(before)) return own_name(stored.substr(before.size()));
+  for (const char* before : {"transformer.", "module.", "_orig_mod.", "model."}) {
+    if (stored.starts_with(before)) return own_name(stored.substr(std::string_view(before).size()));
   }
   return stored;
 }

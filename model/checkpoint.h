@@ -17,7 +17,7 @@
 
 namespace model {
 
-// The parameter's name. Stored names may begin with "transformer." and with what PyTorch's wrappers put there.
+// The parameter's name. Stored names may begin with "transformer." and with what wrappers put there ("module.").
 std::string own_name(const std::string& stored);
 
 // What a file holds, by the parameters' names. The tied embedding may be there as lm_head.weight alone. Throws

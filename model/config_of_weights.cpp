@@ -67,6 +67,7 @@ void check_is_ours(const ConfigFile& said, const StoredConfig& config) {
   said.require("n_layer", config.n_layer);
   said.require("n_embd", config.n_embd);
   said.require("n_positions", config.n_positions);
+  said.require("n_inner", 4 * config.n_embd);
   said.require("layer_norm_epsilon", Config::layer_norm_eps);
   said.require("scale_attn_weights", true);
   said.require("scale_attn_by_inverse_layer_idx", false);

@@ -201,10 +201,16 @@ std::filesystem::path repeated_text(const std::filesystem::path& text_path, uint
                                                                     copies, files::sha256_hex(text).substr(0, 8));
   std::error_code unknown;  // where there is none yet
   if (std::filesystem::file_size(repeated, unknown) == copies * text.size() && !unknown) return repeated;
-  std::filesystem::create_directories(cache_folder);
-  files::AtomicFile file(repeated, files::Links::followed);
-  for (uint64_t copy = 0; copy < copies; ++copy) file.write(text.data(), text.size());
-  file.commit();
+  try {
+    std::filesystem::create_directories(cache_folder);
+    files::AtomicFile file(repeated, files::Links::followed);
+    for (uint64_t copy = 0; copy < copies; ++copy) file.write(text.data(), text.size());
+    file.commit();
+  } catch (const std::system_error& error) {
+    throw std::invalid_argument(
+        fmt::format("--repeat-to: {} cannot be written ({}); XDG_CACHE_HOME names another folder", repeated.string(),
+                    error.code().message()));
+  }
   return repeated;
 }
 

@@ -150,11 +150,13 @@ Words mode_flags(const Study& study) {
 }
 
 // The commands as they were typed. In other modes than the cumulative one the rungs with one piece have it.
-std::string measured_again(const Study& study) {
+std::string measured_again(const Study& study, const std::string& resumed) {
   Words words{"ladder", "measure"};
-  if (study.mode != Mode::cumulative) add(words, {"--mode", name_of(study.mode)});
-  add(words, {"--repeats", std::to_string(study.plan.repeats), "--steps", std::to_string(study.plan.timed_steps),
-              "--warmup", std::to_string(study.plan.warmup_steps)});
+  if (study.mode != Mode::cumulative && resumed.empty()) add(words, {"--mode", name_of(study.mode)});
+  add(words, !resumed.empty()
+                 ? Words{"--resume", "--out", resumed}
+                 : Words{"--repeats", std::to_string(study.plan.repeats), "--steps",
+                         std::to_string(study.plan.timed_steps), "--warmup", std::to_string(study.plan.warmup_steps)});
   const std::string left_out = "without ";
   for (const StudyRung& rung : study.rungs) {
     const bool is_first = rung.index == 0;
@@ -181,8 +183,8 @@ std::string for_shell(const std::string& given) {
   return quoted + "'";
 }
 
-std::string command_again(const Study& study) {
-  if (study.rungs.front().command) return measured_again(study);
+std::string command_again(const Study& study, const std::string& resumed) {
+  if (study.rungs.front().command) return measured_again(study, resumed);
   Words words{"ladder", "ablate"};
   add(words, ladder_flags(study));
   add(words, mode_flags(study));

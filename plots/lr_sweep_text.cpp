@@ -46,13 +46,14 @@ std::string words_of_rate(const LearningRateSweep& sweep, size_t index) {
   const SweptRate& rate = sweep.rates[index];
   if (rate.reason == RateReason::diverged) {
     if (!rate.not_finite.empty()) return fmt::format("diverged: {} is not finite", rate.not_finite);
-    if (!rate.end || !rate.losses.front()) return "diverged: its last losses are not finite";
-    return fmt::format("diverged: it ends at {:.2f}, above its first loss of {:.2f}", rate.end->mean,
-                       *rate.losses.front());
+    const std::optional<double> before = sweep.loss_before(rate);
+    if (!rate.end || !before) return "diverged: its last losses are not finite";
+    return fmt::format("diverged: it ends at {:.2f}, above {:.2f} without training", rate.end->mean, *before);
   }
   const LossesAtTheEnd& end = *rate.end;
   if (!sweep.best) {
-    return fmt::format("does not learn: it ends at {:.2f}, its first loss is {:.2f}", end.mean, *rate.losses.front());
+    return fmt::format("does not learn: it ends at {:.2f}; without training {:.2f}", end.mean,
+                       *sweep.loss_before(rate));
   }
   const LossesAtTheEnd& best = *sweep.rates[*sweep.best].end;
   const double above = end.mean - best.mean;
@@ -93,9 +94,10 @@ std::vector<std::string> sweep_lines(const LearningRateSweep& sweep) {
   std::string line = fmt::format("{}", fmt::join(parts, " \u00b7 "));
   if (!sweep.best) return {line};
   const SweptRate& best = sweep.rates[*sweep.best];
-  return {fmt::format("It ends at a loss of {:.2f}, from {:.2f}, in {}.", best.end->mean,
-                      best.losses.front().value_or(best.end->mean), number_of(sweep.training.settings.steps, "step")),
-          capitalized(line)};
+  return {
+      fmt::format("It ends at a loss of {:.2f}, from {:.2f}, in {}.", best.end->mean,
+                  sweep.loss_before(best).value_or(best.end->mean), number_of(sweep.training.settings.steps, "step")),
+      capitalized(line)};
 }
 
 std::vector<Remark> sweep_remarks(const LearningRateSweep& sweep) {
@@ -109,7 +111,7 @@ std::vector<Remark> sweep_remarks(const LearningRateSweep& sweep) {
     const bool all_high = count_of(sweep, RateVerdict::too_low) == 0,
                no_high = count_of(sweep, RateVerdict::too_high) == 0;
     remarks.push_back({Severity::bad, "nothing-learns",
-                       fmt::format("No rate ends {:g} nats below its first loss.", sweep.margin),
+                       fmt::format("No rate ends {:g} nats below the loss without training.", sweep.margin),
                        all_high  ? "Try lower rates."
                        : no_high ? "Try higher rates, or more steps."
                                  : "Take more steps."});

@@ -15,7 +15,7 @@ TERMS = {
                         "**Validation loss**: on text that is not trained on. When it rises while the loss falls, the model learns the text by heart.",
                         "**Norm**: of all gradients together, before clipping.",
                         "**Spike**: a loss far above those before it (docs/training.md)."],
-    "lr_sweep": ["**End**: the last quarter of a training. A rate is good if it ends at most the margin above the best one.",
+    "lr_sweep": ["**Ends at**: the loss of held-out text, the same for all rates. **Falls, swings**: the last quarter's losses. A rate is good if it ends at most the margin above the best one.",
                  "**Too low**: below the best, and ends further above it. **Too high**: above the best, and ends further above it, oscillates or diverges.",
                  "A short training finds the order of magnitude. A long one often needs a lower rate."],
     "to_loss": ["**Seconds**: those of the steps, without validation. The loss is reached where the validation loss is first at or below it.",

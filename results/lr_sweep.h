@@ -31,7 +31,7 @@ struct Names<RateReason> {
 
 // The last part of a training's losses, with the straight line that fits them best. All in nats.
 struct LossesAtTheEnd {
-  double mean = 0;
+  double mean = 0;   // `held_out`; of a sweep without, the losses' mean
   double fall = 0;   // of the line, from the part's first step to its last; below 0: it rises
   double swing = 0;  // standard deviation of the losses about the line
 
@@ -42,6 +42,7 @@ struct SweptRate {
   TrainingSchedule learning_rate;
   std::vector<std::optional<double>> losses;  // of each step, in nats; none: not finite
   std::string not_finite;                     // what ended it early: "the loss of step 12"; empty: nothing
+  std::optional<double> held_out;             // loss of held-out batches after the last step, the same for all rates
 
   // What follows from them.
   std::optional<LossesAtTheEnd> end;  // none: it ended early
@@ -53,8 +54,8 @@ struct SweptRate {
     if (learning_rate.peak <= 0) throw std::invalid_argument(where + ": learning_rate.max must be above 0");
   }
 
-  LADDER_FIELDS(SweptRate, learning_rate, (losses, {.items = 1, .most_items = 10000}), not_finite, end, verdict, reason,
-                words)
+  LADDER_FIELDS(SweptRate, learning_rate, (losses, {.items = 1, .most_items = 10000}), not_finite, (held_out, absent),
+                end, verdict, reason, words)
 };
 
 struct LearningRateSweep {
@@ -63,9 +64,15 @@ struct LearningRateSweep {
       "Short trainings that differ only in their learning rate, and what each rate's losses say of it";
 
   NamedDevice device;
-  Training training;             // of the lowest rate; the others differ in learning_rate only
-  int64_t planned = 1;           // rates; where it was interrupted fewer are there
-  std::vector<SweptRate> rates;  // from low to high
+  Training training;                // of the lowest rate; the others differ in learning_rate only
+  int64_t planned = 1;              // rates; where it was interrupted fewer are there
+  std::vector<SweptRate> rates;     // from low to high
+  std::optional<double> untrained;  // the held-out loss of rate 0
+
+  // The loss without training that a rate's end is compared with; of older sweeps its first loss.
+  [[nodiscard]] std::optional<double> loss_before(const SweptRate& rate) const {
+    return untrained ? untrained : rate.losses.front();
+  }
 
   // What follows from them.
   int64_t end_steps = 1;       // of each training, those that are its end
@@ -74,7 +81,7 @@ struct LearningRateSweep {
   Said said;
 
   LADDER_FIELDS(LearningRateSweep, device, training, (planned, {.least = 1, .most = 100}),
-                (rates, {.items = 1, .most_items = 100}), (end_steps, from_1), margin, best, said)
+                (rates, {.items = 1, .most_items = 100}), (untrained, absent), (end_steps, from_1), margin, best, said)
 };
 
 LADDER_COMPILED_ONCE(LearningRateSweep)

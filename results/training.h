@@ -9,6 +9,7 @@
 #include "results/workload.h"
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -127,8 +128,10 @@ struct Checkpoint {
   int64_t position = 0;                         // the token at which the next batch begins
   std::optional<double> loss, validation_loss;  // of the last step, and after it
   Training training;
+  std::map<std::string, std::string> sha256;  // of the files beside it, by name; older checkpoints have none
 
-  LADDER_FIELDS(Checkpoint, (step, {.least = 1, .most = 1000000}), (position, from_0), loss, validation_loss, training)
+  LADDER_FIELDS(Checkpoint, (step, {.least = 1, .most = 1000000}), (position, from_0), loss, validation_loss, training,
+                (sha256, {.none = None::absent, .pattern = sha256_pattern}))
 };
 
 // What differs between two settings: "recipe/autocast: bf16 against off". Empty: nothing.

@@ -42,7 +42,7 @@ std::vector<StepLine> ClientLog::read(double begun_s) {
       continue;
     }
     const files::Json loss = json.value("loss", files::Json()), tokens = json.value("tokens", files::Json());
-    const double seconds = json["t"].get<double>() - begun_s;
+    const double seconds = json["t"].get<double>() + ahead_s_ - begun_s;
     last_s_ = seconds >= last_s_ && seconds <= now ? seconds : now;
     StepLine step{.seconds = last_s_, .step = json["step"].get<int64_t>()};
     if (loss.is_number()) step.loss = loss.get<double>();
@@ -54,6 +54,12 @@ std::vector<StepLine> ClientLog::read(double begun_s) {
 }
 
 void ClientLog::take_words(const files::Json& line) {
+  if (const auto clock = line.find("clock"); clock != line.end() && clock->is_number()) {
+    const std::chrono::duration<double> own = std::chrono::system_clock::now().time_since_epoch(),
+                                        monotonic = std::chrono::steady_clock::now().time_since_epoch();
+    const double ahead_s = clock->get<double>() - (own - monotonic).count();
+    ahead_s_ = std::abs(ahead_s) > 1 ? ahead_s : 0;  // else it is the same clock, read twice
+  }
   if (const auto stated = line.find("stated"); stated != line.end() && stated->is_object()) {
     for (const auto& [name, value] : stated->items()) {
       if (value.is_string() && stated_.size() < 50) stated_[name] = value.get<std::string>();

@@ -40,6 +40,7 @@ class ClientLog {
   std::filesystem::path file_;
   uint64_t at_ = 0;
   double last_s_ = 0;
+  double ahead_s_ = 0;  // of the lines' clock, where they come from a container with one of its own
   std::optional<int64_t> tokens_;
   std::map<std::string, std::string> stated_;
   std::vector<Proof> proofs_;

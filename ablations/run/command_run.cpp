@@ -190,8 +190,8 @@ class CommandProcess {
     return ms;
   }
 
-  // Why it has no number; empty: it has one.
-  [[nodiscard]] std::string fault() const {
+  // Why it has no number; empty: it has one. `shows_end`: somebody shows the end of its log.
+  [[nodiscard]] std::string fault(bool shows_end = false) const {
     if (has_enough_) return "";
     const std::string seen = fmt::format("{} of warm-up and {} timed are needed: --warmup, --steps", plan_.warmup_steps,
                                          std::max(plan_.timed_steps, least_intervals));
@@ -199,7 +199,7 @@ class CommandProcess {
                                 ? "ended by itself"
                                 : child_.describe(plan_.run_limit_s);
     const std::string last = last_line(log(), "\r\n");  // of a bar what it shows now
-    const std::string said = last.empty() ? "" : "; its last line: " + last;
+    const std::string said = last.empty() || shows_end ? "" : "; its last line: " + last;
     if (lines_.empty()) {
       const bool is_refused = !client_.has_begun() && fs::exists(fs::symlink_status(client_log_));
       const std::string file = is_refused ? "; the file that LADDER_LOG names must be a regular one" : "";
@@ -571,7 +571,8 @@ std::optional<Trial> tried(const Plan& plan, size_t rung, const fs::path& folder
       command.trial.terminal = true;
       continue;
     }
-    std::string fault = process.fault();
+    const bool has_failed = process.child().end == ChildResult::End::exited && process.child().code != 0;
+    std::string fault = process.fault(/*shows_end=*/has_failed);
     if (process.lines().empty() && fault.empty()) fault = "printed no step";
     if (fault.empty() && command.trial.burst_s == 0) {
       command.trial.burst_s = process.burst_s();
@@ -580,7 +581,7 @@ std::optional<Trial> tried(const Plan& plan, size_t rung, const fs::path& folder
     if (fault.empty()) fault = process.doubt();
     if (!fault.empty()) {
       std::string message = fmt::format("{}: {}", files::in_quotes(command.typed), fault);
-      if (process.child().end == ChildResult::End::exited && process.child().code != 0) {
+      if (has_failed) {
         show_end(process.log());
       } else if (process.lines().empty()) {
         const auto shapes = process.reader().frequent_shapes();
@@ -588,7 +589,7 @@ std::optional<Trial> tried(const Plan& plan, size_t rung, const fs::path& folder
         for (const auto& [shape, count] : shapes) fmt::print(stderr, "  {:>6}  {}\n", count, shape);
         message += "; --steps-from 'regex with (?P<step>\\d+) and (?P<loss>\\S+)' says where its steps are";
       }
-      if (plan.gate) message += "; all that it printed: " + process.log().string();
+      if (plan.gate) message += "; log: " + process.log().string();
       throw std::invalid_argument(message);
     }
     const std::vector<StepLine>& lines = process.lines();

@@ -4,6 +4,7 @@
 #include "ablations/training/training_log.h"
 #include "files/files.h"
 #include "files/printable.h"
+#include "files/sha256.h"
 #include "model/checkpoint.h"
 #include "model/safetensors.h"
 
@@ -27,6 +28,7 @@ namespace {
 constexpr const char *checkpoint_folder = "checkpoints", *checkpoint_file = "checkpoint.json",
                      *weights_file = "model.safetensors", *config_file = "config.json",
                      *state_file = "optimizer.safetensors", *latest_link = "latest", *best_link = "best";
+const std::vector<const char*> saved_files{weights_file, config_file, state_file};  // with their SHA-256
 
 std::string name_of_step(int64_t step) { return fmt::format("step-{:08}", step); }
 
@@ -49,6 +51,36 @@ void remove_unfinished(const fs::path& folder, const std::function<bool(const st
   for (const fs::path& path : unfinished) fs::remove_all(path, ignored);
 }
 
+// Why one of these files is not as it was saved; empty: all are.
+std::string damage_of(const fs::path& folder, const std::vector<const char*>& names) {
+  try {
+    const auto saved = read_document<Checkpoint>(folder / checkpoint_file).sha256;
+    for (const char* name : names) {
+      const auto hash = saved.find(name);
+      if (hash == saved.end() || files::sha256_of_file(folder / name) == hash->second) continue;
+      return fmt::format("{}: is damaged: its SHA-256 is not the one in {}", (folder / name).string(), checkpoint_file);
+    }
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// Names the last whole checkpoint before it, too.
+[[noreturn]] void refuse_damaged(const fs::path& checkpoint, const std::string& damage) {
+  const fs::path folder = fs::canonical(checkpoint);  // may be named by a link
+  fs::path before;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder.parent_path())) {
+    const bool is_earlier = step_of(entry.path().filename().string()) && entry.path() < folder;
+    if (is_earlier && entry.path() > before && damage_of(entry.path(), saved_files).empty()) before = entry.path();
+  }
+  throw std::invalid_argument(
+      fmt::format("{}; {}", damage,
+                  before.empty() ? "no earlier whole checkpoint lies beside it"
+                                 : fmt::format("the checkpoint before it, {}, is whole: to resume from it, delete {}",
+                                               before.string(), folder.string())));
+}
+
 }  // namespace
 
 Checkpoints::Checkpoints(const fs::path& folder, int64_t keep, Access access)
@@ -65,6 +97,7 @@ Checkpoints::Checkpoints(const fs::path& folder, int64_t keep, Access access)
     const std::optional<int64_t> step = step_of(entry.path().filename().string());
     if (!step) continue;
     files::refuse_link(entry.path());
+    if (const std::string damage = damage_of(entry.path(), {}); !damage.empty()) refuse_damaged(entry.path(), damage);
     const auto checkpoint = read_document<Checkpoint>(entry.path() / checkpoint_file);
     if (checkpoint.step != *step) {
       throw std::invalid_argument(
@@ -89,12 +122,13 @@ std::optional<Checkpoints::Stored> Checkpoints::best() const {
 
 fs::path Checkpoints::place_of(const Stored& stored) const { return folder_ / name_of_step(stored.step); }
 
-void Checkpoints::save(model::Trainer& trainer, const Checkpoint& checkpoint) {
+void Checkpoints::save(model::Trainer& trainer, Checkpoint checkpoint) {
   const Stored stored{checkpoint.step, checkpoint.validation_loss};
   files::AtomicFolder folder(place_of(stored));
   model::save_weights(trainer.model(), folder.place() / weights_file);
   files::write_file(folder.place() / config_file, model::hugging_face_config(trainer.model().config()));
   model::write_safetensors(folder.place() / state_file, trainer.state());
+  for (const char* name : saved_files) checkpoint.sha256[name] = files::sha256_of_file(folder.place() / name);
   write_document(folder.place() / checkpoint_file, checkpoint);
   folder.commit();
   stored_.push_back(stored);
@@ -145,7 +179,16 @@ std::optional<Checkpoint> latest_checkpoint(const Checkpoints& checkpoints, cons
   return checkpoint;
 }
 
+void check_undamaged(const fs::path& weights) {
+  const fs::path folder = fs::absolute(weights).parent_path();
+  const std::string damage = damage_of(folder, {weights_file});  // config.json may be edited
+  const bool is_ours = files::is_of_kind(folder / checkpoint_file, Checkpoint::kind);
+  if (is_ours && !damage.empty()) refuse_damaged(folder, damage);
+}
+
 void load_checkpoint(model::Trainer& trainer, const fs::path& checkpoint) {
+  if (const std::string damage = damage_of(checkpoint, saved_files); !damage.empty())
+    refuse_damaged(checkpoint, damage);
   model::load_weights(trainer.model(), checkpoint / weights_file);
   const fs::path state = checkpoint / state_file;
   trainer.load_state(model::read_safetensors(state), state.string());

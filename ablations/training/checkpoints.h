@@ -31,7 +31,7 @@ class Checkpoints {
 
   // Saves a checkpoint after those that are there, and removes those that need not stay. Throws std::system_error where
   // it cannot be written; all others are as they were then.
-  void save(model::Trainer& trainer, const Checkpoint& checkpoint);
+  void save(model::Trainer& trainer, Checkpoint checkpoint);
   // The latest one's checkpoint.json again, which now has a validation loss.
   void complete(const Checkpoint& checkpoint);
 
@@ -49,8 +49,12 @@ class Checkpoints {
 // another training: the message says what differs.
 std::optional<Checkpoint> latest_checkpoint(const Checkpoints& checkpoints, const Training& training);
 
+// Throws std::invalid_argument for weights in a checkpoint that are not as they were saved: it names the file and the
+// last whole checkpoint before. Other weights pass, as those of checkpoints without hashes do.
+void check_undamaged(const std::filesystem::path& weights);
+
 // Copies a checkpoint's weights and state into a trainer whose first_step is the checkpoint's. Throws
-// std::invalid_argument that names the file and what does not fit.
+// std::invalid_argument that names the file and what does not fit, or is damaged.
 void load_checkpoint(model::Trainer& trainer, const std::filesystem::path& checkpoint);
 
 }  // namespace ablations

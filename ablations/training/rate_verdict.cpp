@@ -10,28 +10,24 @@ namespace ablations {
 
 namespace {
 
-// Its end is above its first loss.
-bool has_risen(const SweptRate& rate) {
-  return rate.end && rate.losses.front() && rate.end->mean > *rate.losses.front() + rate_margin;
+// By how much its end is above the loss without training; below 0: it has learned. None where one is not finite.
+std::optional<double> risen(const LearningRateSweep& sweep, const SweptRate& rate) {
+  const std::optional<double> before = sweep.loss_before(rate);
+  return rate.end && before ? std::optional(rate.end->mean - *before) : std::nullopt;
 }
 
-// Its end is below its first loss, which is the loss without training.
-bool has_learned(const SweptRate& rate) {
-  return rate.end && rate.losses.front() && rate.end->mean <= *rate.losses.front() - rate_margin;
-}
-
-std::optional<size_t> best_of(const std::vector<SweptRate>& rates) {
+std::optional<size_t> best_of(const LearningRateSweep& sweep) {
   std::optional<size_t> best;
-  for (size_t i = 0; i < rates.size(); ++i) {
-    if (!has_learned(rates[i])) continue;
-    if (!best || rates[i].end->mean < rates[*best].end->mean) best = i;
+  for (size_t i = 0; i < sweep.rates.size(); ++i) {
+    if (risen(sweep, sweep.rates[i]).value_or(0) > -rate_margin) continue;
+    if (!best || sweep.rates[i].end->mean < sweep.rates[*best].end->mean) best = i;
   }
   return best;
 }
 
 // Of a rate below or above the best one.
-RateReason reason_of(const SweptRate& rate, const SweptRate& best, bool is_above) {
-  if (!rate.end || (is_above && has_risen(rate))) return RateReason::diverged;
+RateReason reason_of(const LearningRateSweep& sweep, const SweptRate& rate, const SweptRate& best, bool is_above) {
+  if (!rate.end || (is_above && risen(sweep, rate).value_or(0) > rate_margin)) return RateReason::diverged;
   if (is_above && rate.end->swing > std::max(rate_margin, swing_ratio * best.end->swing)) return RateReason::oscillates;
   // One training each: what its losses swing by anyway tells no two rates apart.
   if (rate.end->mean <= best.end->mean + std::max(rate_margin, best.end->swing)) return RateReason::near_the_best;
@@ -85,15 +81,16 @@ LearningRateSweep with_verdicts(LearningRateSweep sweep) {
   for (SweptRate& rate : sweep.rates) {
     const bool is_whole = rate.not_finite.empty() && std::ssize(rate.losses) == steps;
     rate.end = is_whole ? losses_at_the_end(rate.losses, sweep.end_steps) : std::nullopt;
+    if (rate.end && rate.held_out) rate.end->mean = *rate.held_out;
   }
-  sweep.best = best_of(sweep.rates);
+  sweep.best = best_of(sweep);
   bool is_above_diverged = false;
   for (size_t i = 0; i < sweep.rates.size(); ++i) {
     SweptRate& rate = sweep.rates[i];
     if (sweep.best) {
-      rate.reason = reason_of(rate, sweep.rates[*sweep.best], i > *sweep.best);
+      rate.reason = reason_of(sweep, rate, sweep.rates[*sweep.best], i > *sweep.best);
     } else {
-      const bool has_diverged = !rate.end || !rate.losses.front() || has_risen(rate);
+      const bool has_diverged = risen(sweep, rate).value_or(INFINITY) > rate_margin;
       is_above_diverged = is_above_diverged || has_diverged;
       rate.reason = has_diverged        ? RateReason::diverged
                     : is_above_diverged ? RateReason::falls_behind

@@ -1,12 +1,13 @@
 // Whether a learning rate of a sweep is too low, good or too high, and why, from the losses alone.
 //
-// Of each training the last quarter of its steps, at least four, is its end. The best rate is the one whose end has the
-// lowest mean loss. It must be at least `rate_margin` below its first loss, which is the loss without training. All
-// trainings begin with the same weights and see the same batches. So a hard batch is hard for all, and the best rate's
-// losses show how far batches differ. For another rate the first rule that holds counts:
+// A training ends at its loss over held-out batches, the same for all rates and for the weights without training. The
+// best rate is the one that ends lowest. It must end at least `rate_margin` below the loss without training. Swing and
+// fall are of the losses of its last quarter of steps, at least four. All trainings see the same batches, so a hard
+// batch is hard for all. In older sweeps the mean of that quarter and the first loss stand for the held-out losses. For
+// another rate the first rule that holds counts:
 //
 //   diverged       too high   a loss or a norm of gradients is not finite; or the rate is above the best one,
-//                             and its end is above its first loss by more than `rate_margin`
+//                             and it ends above the loss without training by more than `rate_margin`
 //   oscillates     too high   above the best one; about the straight line that fits its end, its losses swing
 //                             by more than `rate_margin`, and than `swing_ratio` times as much as the best one's
 //   near the best  good       its end is above the best one's by at most `rate_margin`
@@ -15,8 +16,8 @@
 //                             `rate_margin`: it is where the best one was before
 //   falls slowly   too low    below the best one
 //
-// If no rate's end is so far below its first loss, none is the best. A rate has then diverged as above, falls behind if
-// a lower rate has diverged, or else falls slowly.
+// If no rate ends so far below the loss without training, none is the best. A rate has then diverged as above, falls
+// behind if a lower rate has diverged, or else falls slowly.
 #pragma once
 
 #include "results/lr_sweep.h"

@@ -19,6 +19,7 @@
 #include "harness/machine/machine.h"
 #include "harness/process/locks.h"
 #include "harness/process/unfit.h"
+#include "plots/again.h"
 #include "study/archive/seal.h"
 #include "text/figures.h"
 
@@ -50,6 +51,10 @@ struct OpenedStudy {
 OpenedStudy resumed_study(const AblateFlags& flags) {
   const fs::path out = files::named_folder(flags.out);
   Plan plan = open_study(out);
+  if (plan.commands) {
+    throw std::invalid_argument(fmt::format("{}: is a study of commands; resume it with: {}", flags.out,
+                                            plots::command_again(computed_study(plan, out).study, flags.out)));
+  }
   if (plan.gate) {
     throw std::invalid_argument(
         fmt::format("{}: is a gate, not a study; resume it with: ladder gate --resume --out {}", flags.out, flags.out));
@@ -74,21 +79,34 @@ void check_estimate(const Plan& plan, const Estimate& estimate) {
   const std::vector<std::string> names = ladder_names();
   const bool has_own = !machine.gpu && std::ranges::find(names, plan.ladder.name + "-cpu") != names.end();
   const Ladder fitting = load_ladder(has_own ? plan.ladder.name + "-cpu" : chosen_ladder(""));
-  const bool fits_better = has_own || (plan.workload.model == fitting.workload.model &&
-                                       plan.workload.B * plan.workload.T > fitting.workload.B * fitting.workload.T);
+  const bool fits_better =
+      has_own || (plan.ladder.name != fitting.name && plan.workload.model == fitting.workload.model &&
+                  plan.workload.B * plan.workload.T > fitting.workload.B * fitting.workload.T);
   const std::string instead =
       fits_better ? fmt::format("this machine's ladder is {0}: ladder ablate --ladder {0}", fitting.name)
                   : "fewer --steps, a smaller --batch, --context or --model take less";
-  throw harness::Unfit(fmt::format("ladder {} ({} in all, estimated): {}; {}; --force starts anyway", plan.ladder.name,
-                                   estimate_text(estimate, runs_to_make(plan)), why, instead));
+  throw harness::Unfit(fmt::format(
+      "ladder {}{}; {}; --force starts anyway", plan.ladder.name,
+      has_own ? " needs a GPU: " + machine.no_gpu_reason
+              : fmt::format(" ({} in all, estimated): {}", estimate_text(estimate, runs_to_make(plan)), why),
+      instead));
 }
 
 fs::path folder_for(const AblateFlags& flags, const Plan& plan) {
   return flags.out.empty() ? default_studies() / plan.id : files::named_folder(flags.out);
 }
 
-// Prints the plan. Throws as a new study does.
+// Prints the plan, or what is left of one. Throws as a study does that begins or goes on.
 int dry_run(const AblateFlags& flags) {
+  if (flags.resume) {
+    const OpenedStudy opened = resumed_study(flags);
+    std::vector<PlannedRun> runs = runs_to_make(opened.plan);
+    std::erase_if(runs,
+                  [&](const PlannedRun& run) { return good_record(opened.folder, opened.plan, run).has_value(); });
+    const Estimate estimate = estimate_of(opened.plan, speeds_for(opened.plan));
+    fmt::print("{} left: {}\n", number_of(std::ssize(runs), "run"), estimate_text(estimate, runs));
+    return 0;
+  }
   const Prospect prospect = prospect_of(flags);
   (void)check_workload(prospect.plan);
   fmt::print("{}", rungs_text(prospect));
@@ -142,6 +160,7 @@ int show(const Plan& plan, const StudyFiles& study, const fs::path& folder, cons
     return status;
   }
   fmt::print("{}", drawn.said);
+  if (plan.quick) fmt::print("The other rungs: ladder ablate --resume --out {}\n", plots::for_shell(folder.string()));
   std::fflush(stdout);
   if (drawn.exit_status != 0) {
     fmt::print(stderr, "the study is saved; draw it, here or wherever its folder is copied, with: ladder report {}\n",

@@ -22,6 +22,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <iterator>
 #include <optional>
@@ -46,14 +47,17 @@ void check_sweep_steps(int64_t steps) {
                   least_sweep_steps, most_sweep_steps, steps));
 }
 
-// Prepares the trainings without validation. Their losses at the end are compared.
+// Prepares the trainings. Their validation losses at the end are compared.
 PreparedTraining prepared_sweep(TrainingFlags flags, double lowest) {
   flags.lr = lowest;
   PreparedTraining prepared = prepared_training(flags);
   TrainingSettings& settings = prepared.training.settings;
   check_sweep_steps(settings.steps);
   if (settings.ranks) throw std::invalid_argument("--lr-sweep: trains in one process, and not with data_parallel ddp");
-  settings.validation_every = settings.validation_batches = 0;
+  if (settings.validation_batches == 0) {
+    throw std::invalid_argument("--lr-sweep: needs text to judge the rates by; --validation-share must be above 0");
+  }
+  settings.validation_every = 0;  // only at the end
   return prepared;
 }
 
@@ -66,14 +70,20 @@ std::vector<TrainingSchedule> schedules_of(TrainingFlags flags, const std::vecto
   return schedules;
 }
 
-// Trains with one rate from the first step on. None if it was interrupted.
-std::optional<SweptRate> trained_with(const PreparedTraining& prepared, const TrainingSchedule& schedule) {
+// Trains with one rate from the first step on. None if it was interrupted. `untrained`: the loss before, once taken.
+std::optional<SweptRate> trained_with(const PreparedTraining& prepared, const TrainingSchedule& schedule,
+                                      std::optional<double>& untrained) {
   Training training = prepared.training;
   TrainingSettings& settings = training.settings;
   settings.learning_rate = schedule;
   model::Trainer trainer(config_of(prepared.options), settings.recipe, trainer_options(settings),
                          prepared.data.training, model::step_parts());
   load_first_weights(trainer, training);
+  const auto held_out = [&]() -> std::optional<double> {
+    const double loss = trainer.evaluate(prepared.data.validation, settings.validation_batches);
+    return std::isfinite(loss) ? std::optional(loss) : std::nullopt;
+  };
+  if (!untrained) untrained = held_out();
   SweptRate rate{.learning_rate = schedule};
   TrainingHooks hooks;
   hooks.log_every = settings.recipe.device == model::Device::cuda ? 10 : 1;
@@ -82,6 +92,7 @@ std::optional<SweptRate> trained_with(const PreparedTraining& prepared, const Tr
   const TrainingEnd end = carry_on(trainer, training, prepared.data, hooks);
   if (end.why == TrainingEnd::Why::interrupted) return std::nullopt;
   rate.not_finite = end.what;
+  if (rate.not_finite.empty() && !(rate.held_out = held_out())) rate.not_finite = "the validation loss";
   return rate;
 }
 
@@ -94,12 +105,12 @@ void print_sweep_begin(const PreparedTraining& prepared, size_t rates) {
              settings.tokens_per_step());
 }
 
-void print_rate(const SweptRate& rate, size_t number, size_t rates) {
+void print_rate(const SweptRate& rate, const std::optional<double>& untrained, size_t number, size_t rates) {
   const auto figure = [](const std::optional<double>& loss) {
     return loss ? fmt::format("{:.4g}", *loss) : "not finite";
   };
-  fmt::print(stderr, "rate {}/{}: {:.3g}, loss {} -> {}\n", number, rates, rate.learning_rate.peak,
-             figure(rate.losses.front()), rate.not_finite.empty() ? figure(rate.losses.back()) : "not finite");
+  fmt::print(stderr, "rate {}/{}: {:.3g}, loss {} -> {}\n", number, rates, rate.learning_rate.peak, figure(untrained),
+             figure(rate.held_out));
 }
 
 void print_sweep_interruption(const LearningRateSweep& sweep, const std::string& out) {
@@ -145,9 +156,9 @@ int lr_sweep(const TrainingFlags& flags, const std::string& range) {
   harness::catch_interrupts();
   for (const TrainingSchedule& schedule : schedules) {
     std::optional<SweptRate> rate;
-    if (!harness::interrupted()) rate = trained_with(prepared, schedule);
+    if (!harness::interrupted()) rate = trained_with(prepared, schedule, sweep.untrained);
     if (!rate) break;
-    if (!flags.json) print_rate(*rate, sweep.rates.size() + 1, rates.size());
+    if (!flags.json) print_rate(*rate, sweep.untrained, sweep.rates.size() + 1, rates.size());
     sweep.rates.push_back(*std::move(rate));
     sweep = with_said(with_verdicts(std::move(sweep)));
     if (!out.empty()) write_sweep(sweep, out);  // so that what fails later costs no rate

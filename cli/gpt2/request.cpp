@@ -6,6 +6,7 @@
 #include "ablations/run/reproduce.h"
 #include "ablations/techniques/products/products.h"
 #include "ablations/techniques/techniques.h"
+#include "cli/command.h"
 #include "cli/defaults.h"
 #include "cli/gpt2/timed_here.h"
 #include "files/files.h"
@@ -292,6 +293,25 @@ RunOptions planned_options(const StepFlags& run) {
           .product_timings = plan.product_timings};
 }
 
+// Refuses what is neither JSON nor a file: an optimization, or JSON whose quotes the shell has taken.
+void check_quotes(const std::string& recipe) {
+  std::error_code unknown;
+  const bool may_be_file = recipe.find_first_of("./") != std::string::npos || fs::exists(recipe, unknown);
+  if (recipe.front() == '{' ? recipe.find(':') == std::string::npos || recipe.find('"') != std::string::npos
+                            : may_be_file)
+    return;
+  std::string meant = recipe_in_quotes;
+  if (const Optimization* const optimization = find_optimization(recipe)) {
+    model::Recipe edited;
+    optimization->edit(edited, harness::this_machine());
+    const files::Json changes = model::recipe_diff({}, edited);
+    files::Json fields;
+    for (const auto& [name, change] : changes.items()) fields[name] = change.at(1);
+    meant = fmt::format("--recipe '{}'", fields.dump());
+  }
+  throw std::invalid_argument(fmt::format("--recipe {}: is neither a file nor JSON; did you mean {}?", recipe, meant));
+}
+
 struct FlagNames {
   const char *recipe, *rung;  // in messages
 };
@@ -302,6 +322,7 @@ RunOptions step_options(const StepFlags& run, const harness::Machine& machine, c
   RunOptions options;
   options.positions = flags.positions;
   if (!run.recipe.empty()) {
+    check_quotes(run.recipe);
     const bool inline_json = run.recipe.front() == '{';
     const std::string where = inline_json ? names.recipe : run.recipe;
     const std::string text = inline_json ? run.recipe : files::read_file(run.recipe, size_t{1} << 20);

@@ -1,6 +1,7 @@
 // `ladder sample`: text by trained weights.
 #include "ablations/run/gpt2_workload.h"
 #include "ablations/run/options.h"
+#include "ablations/training/checkpoints.h"
 #include "cli/commands.h"
 #include "cli/defaults.h"
 #include "cli/prompt.h"
@@ -53,6 +54,7 @@ int sample(const SampleFlags& flags) {
         "--count must be 1 with --temperature 0, which gives the same text each time, got {}", flags.count));
   }
   const std::filesystem::path weights = model::weights_file(flags.weights);
+  check_undamaged(weights);
   const model::StoredConfig config = model::config_of_weights(weights);
   const model::Tokenizer tokenizer = vocabulary_for_text(flags.vocabulary);
   const std::vector<uint16_t> prompt =

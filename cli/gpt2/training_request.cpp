@@ -2,6 +2,7 @@
 
 #include "ablations/plan/ladder_file.h"
 #include "ablations/techniques/techniques.h"
+#include "ablations/training/checkpoints.h"
 #include "cli/defaults.h"
 #include "cli/gpt2/request.h"
 #include "cli/prompt.h"
@@ -183,6 +184,7 @@ void check_same_text(const model::TokenStream& tokens, const Workload::Data& rec
 std::optional<model::StoredConfig> follow_weights(TrainingFlags& flags) {
   if (flags.weights.empty()) return std::nullopt;
   const fs::path file = model::weights_file(flags.weights);
+  check_undamaged(file);
   const model::StoredConfig stored = model::config_of_weights(file, flags.workload.model);
   const std::vector<std::string> known = model::preset_names();
   if (std::ranges::find(known, stored.name) == known.end()) {

@@ -1,9 +1,13 @@
 #include "harness/machine/control_groups.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <string>
+#include <system_error>
 
 namespace harness {
 
@@ -77,6 +81,21 @@ bool names(const std::string& controllers, const std::string& controller) {
   return false;
 }
 
+// The path of this process's group below `mount`, also where a namespace of its own shows it as "/".
+std::string path_below(const fs::path& mount, const std::string& path) {
+  const auto holds_us = [](const fs::path& group) {
+    std::ifstream processes(group / "cgroup.procs");
+    return std::find(std::istream_iterator<pid_t>(processes), {}, ::getpid()) != std::istream_iterator<pid_t>();
+  };
+  if (path != "/" || holds_us(mount)) return path;
+  std::error_code error;
+  fs::recursive_directory_iterator entry(mount, fs::directory_options::skip_permission_denied, error);
+  for (const fs::recursive_directory_iterator end; !error && entry != end; entry.increment(error)) {
+    if (entry->is_directory(error) && holds_us(entry->path())) return entry->path().lexically_relative(mount).string();
+  }
+  return path;
+}
+
 // Of what the group of this process and those above it say. In a container the path may be the host's, which does not
 // exist there; then the mount itself is the container's group.
 template <class T>
@@ -84,7 +103,7 @@ std::optional<T> least(const fs::path& root, const std::string& controller, std:
                        std::optional<T> (*of_v1)(const fs::path&)) {
   std::optional<T> found;
   const auto look = [&](const fs::path& mount, const std::string& path, auto limit_of) {
-    for (fs::path group = fs::path(path).relative_path();; group = group.parent_path()) {
+    for (fs::path group = fs::path(path_below(mount, path)).relative_path();; group = group.parent_path()) {
       if (const auto limit = limit_of(mount / group)) found = std::min(found.value_or(*limit), *limit);
       if (group.empty()) break;
     }

@@ -438,10 +438,10 @@ void catch_interrupts() {
   action.sa_handler = [](int) { interrupt_seen = true; };
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
-  for (const int signal : {SIGHUP, SIGUSR1, SIGUSR2}) {
+  for (const int signal : {SIGHUP, SIGUSR1, SIGUSR2, SIGXCPU, SIGALRM, SIGVTALRM, SIGPROF, SIGPWR}) {
     struct sigaction before {};
     ::sigaction(signal, nullptr, &before);
-    if (before.sa_handler != SIG_IGN) ::sigaction(signal, &action, nullptr);
+    if (before.sa_handler == SIG_DFL) ::sigaction(signal, &action, nullptr);
   }
 }
 

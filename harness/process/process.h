@@ -49,9 +49,10 @@ struct ChildOptions {
 // be opened. Passes on what on_line throws. The child is killed in both cases.
 ChildResult run_child(const ChildOptions& options);
 
-// From here on SIGINT, SIGTERM, SIGHUP (the terminal is gone), SIGUSR1 and SIGUSR2 (a batch system, before the end)
-// only set a flag. Then run_child ends its child and returns End::interrupted. SIGHUP, SIGUSR1 and SIGUSR2 stay ignored
-// where they are, as under nohup.
+// From here on SIGINT, SIGTERM, SIGHUP (the terminal is gone), SIGUSR1 and SIGUSR2 (a batch system, before the end),
+// SIGXCPU (`ulimit -t`), SIGPWR and a timer's SIGALRM, SIGVTALRM and SIGPROF only set a flag. Then run_child ends its
+// child and returns End::interrupted. All but SIGINT and SIGTERM stay as they are where they are ignored, as under
+// nohup, or have a handler.
 void catch_interrupts();
 bool interrupted();
 

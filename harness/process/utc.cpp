@@ -35,6 +35,11 @@ SinceBoot since_boot() {
   timespec now{};
   ::clock_gettime(CLOCK_BOOTTIME, &now);
   moment.seconds = static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+  std::ifstream offsets("/proc/self/timens_offsets");  // of a container's clock
+  std::string clock;
+  for (double seconds = 0, nanoseconds = 0; offsets >> clock >> seconds >> nanoseconds;) {
+    if (clock == "boottime") moment.seconds -= seconds + 1e-9 * nanoseconds;
+  }
   return moment;
 }
 

@@ -25,10 +25,15 @@ def called(reason):
     return verdict if verdict == "good" else f"{verdict}: {reason}"
 
 
+def before(sweep):
+    """The loss without training; none where it is not finite. Of an older sweep the first of the losses."""
+    return sweep.get("untrained", sweep["rates"][0]["losses"][0])
+
+
 def edges(sweep):
-    """[from, to] of an axis of losses: from the lowest end to a little above the first losses. What diverged may leave it."""
+    """[from, to] of an axis of losses: from the lowest end to a little above those without training. What diverged may leave it."""
     ends = [rate["end"]["mean"] for rate in sweep["rates"] if rate["end"]]
-    first = [rate["losses"][0] for rate in sweep["rates"] if rate["losses"][0] is not None]
+    first = [loss for loss in [before(sweep)] if loss is not None]
     low, high = min([*ends, *first], default=0), max(first, default=1)
     reach = max(high - low, 0.1)
     return [low - 0.1 * reach, high + 0.15 * reach]
@@ -67,7 +72,7 @@ def drawing(sweep, narrow):
     look = {channel: {"field": "kind", "type": "nominal", "legend": shown,
                       "scale": {"domain": kinds, "range": [of(*LOOKS[reason]) for reason in LOOKS if called(reason) in kinds]}}
             for channel, of in (("color", lambda verdict, _: COLORS[verdict]), ("shape", lambda _, shape: shape))}
-    first = [{"at": loss, "text": f"first loss {plain(loss)}"} for loss in [sweep["rates"][0]["losses"][0]] if loss is not None]
+    first = [{"at": loss, "text": f"without training {plain(loss)}"} for loss in [before(sweep)] if loss is not None]
     at_first = {**y, "field": "at"}
     layers = [
         {"data": {"values": good_zones(sweep)}, "mark": {"type": "rect", "color": GRID, "opacity": 0.6, "aria": False},
@@ -85,7 +90,8 @@ def drawing(sweep, narrow):
 
 
 def draw(sweep):
-    lines = [f"mean loss of the last {number_of(sweep['end_steps'], 'step')} · whiskers: how far they swing · grey: good rates"]
+    which = "loss of held-out text at the end" if "untrained" in sweep else f"mean loss of the last {number_of(sweep['end_steps'], 'step')}"
+    lines = [f"{which} · whiskers: how far they swing · grey: good rates"]
     beyond = sum(row["beyond"] for row in points(sweep))
     if beyond:
         lines.append(f"at the upper edge: {number_of(beyond, 'rate')} whose losses ended beyond it, or were not finite")

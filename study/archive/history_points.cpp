@@ -22,12 +22,28 @@ using files::Json;
 namespace {
 
 constexpr size_t most_points = 1000;
+constexpr const char* first_day = "2026-01-01";  // no study by this program is older
 
 // "2026-11-21T13:54:54Z": such texts are in order when their times are.
 bool is_time(const std::string& text) {
   static const std::string pattern = "dddd-dd-ddTdd:dd:ddZ";
   return std::ranges::equal(
       text, pattern, [](char c, char expected) { return expected == 'd' ? c >= '0' && c <= '9' : c == expected; });
+}
+
+// When the study was made. Throws std::invalid_argument where it does not say, or it cannot be.
+const std::string& time_of(const Study& study, const std::string& file) {
+  const std::string& time = study.finished ? *study.finished : study.created;
+  if (!is_time(time)) {
+    throw std::invalid_argument(fmt::format("{}: field {} must be a time such as 2026-11-21T13:54:54Z, got {}", file,
+                                            study.finished ? "finished" : "created", Json(time).dump()));
+  }
+  const std::string day = time.substr(0, 10);
+  if (day < first_day || day > harness::utc_now().substr(0, 10)) {
+    throw std::invalid_argument(fmt::format("{}: is dated {}, {}", file, time,
+                                            day < first_day ? "before this program existed" : "in the future"));
+  }
+  return time;
 }
 
 std::map<std::string, std::string> records_of(const Study& study) {
@@ -160,7 +176,9 @@ Found find_studies(const fs::path& folder) {
   for (const fs::path& file : files) {
     const std::string name = as_utf8(file.lexically_relative(folder).string());
     try {
-      add_study(found, name, read_document<Study>(file));
+      auto study = read_document<Study>(file);
+      (void)time_of(study, name);
+      add_study(found, name, std::move(study));
     } catch (const std::exception& error) {
       found.skipped.push_back({name, as_utf8(error.what())});
     }
@@ -172,11 +190,7 @@ Found find_studies(const fs::path& folder) {
 
 void add_points(const Study& study, const std::string& file, std::vector<HistoryPoint>& points,
                 std::vector<std::string>& notes) {
-  const std::string& time = study.finished ? *study.finished : study.created;
-  if (!is_time(time)) {
-    throw std::invalid_argument(fmt::format("{}: field {} must be a time such as 2026-11-21T13:54:54Z, got {}", file,
-                                            study.finished ? "finished" : "created", Json(time).dump()));
-  }
+  const std::string& time = time_of(study, file);
   const Workload& planned = study.workload;
   const std::string plan =
       fmt::format("{}, {}, {}, {}, {} x {} x {}", study.ladder.name, name_of(study.mode),

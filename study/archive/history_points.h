@@ -14,7 +14,7 @@
 namespace study {
 
 // Appends the points of `study`, found in `file`, and a line for each measured rung that cannot be used. Throws
-// std::invalid_argument where the study says no time.
+// std::invalid_argument where the study says no time, or one before this program existed or after today.
 void add_points(const Study& study, const std::string& file, std::vector<HistoryPoint>& points,
                 std::vector<std::string>& notes);
 

@@ -246,8 +246,9 @@ Comparison compare_sides(const Side& base, const Side& head, const CompareOption
   if (matched.matches.empty()) {
     const char* const what = base.samples.front().records.front().command ? "command" : "recipe";
     throw std::invalid_argument(
-        fmt::format("{} and {} have no {} in common; only single records are compared across {}s", base.source,
-                    head.source, what, what));
+        fmt::format("{} and {} have no {} in common; only single records are compared across {}s; `ladder report` "
+                    "shows two studies beside each other",
+                    base.source, head.source, what, what));
   }
   const std::vector<std::string> differing = differing_circumstances(matched.matches);
   if (!differing.empty() && !options.force) {

@@ -57,7 +57,7 @@ def test_lines(run, log) -> None:
     done = run(LOOP, LADDER_LOG=log)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     first, steps = lines(log)
-    assert first == {"ladder": 1, "pid": first["pid"], "device": "cpu"}
+    assert first == {"ladder": 1, "pid": first["pid"], "device": "cpu", "clock": pytest.approx(time.time() - time.monotonic(), abs=0.1)}
     assert [step.get("loss") for step in steps] == [2.5, 2, "nan", "inf", None]
     assert {step["tokens"] for step in steps} == {64}
     assert before < steps[0]["t"] and steps[-1]["t"] < time.monotonic()

@@ -32,6 +32,8 @@ TEST(WhatIs, TokensWithoutAHeaderAreNoText) {
   EXPECT_EQ(refusal("a text\twith tabs\r\nand \x1b[1m an escape", files::text_file), "");
   EXPECT_EQ(refusal("\x01\xff\x02\xff\x03\xff\x04\xff", files::text_file), "");  // larger than any token
   EXPECT_EQ(refusal("", files::text_file), "");
+  EXPECT_EQ(refusal("<!doctype html>", files::text_file), "");  // a text like others
+  EXPECT_NE(refusal("<!doctype html>", files::vocabulary_file), "");
 }
 
 TEST(WhatIs, KnowsFilesByTheirFirstBytes) {
@@ -49,6 +51,10 @@ TEST(WhatIs, KnowsFilesByTheirFirstBytes) {
       {"\x88\xd8\x34\x01\x01\0\0\0"s, "a token file"},
       {"\xa1\xd9\x34\x01\x07\0\0\0"s, "a token file of Llama 3"},
       {"\xc6\xd7\x34\x01\x03\0\0\0"s, "weights of llm.c"},
+      {"\x8a\xd8\x34\x01\x01\0\0\0"s, "multiple-choice questions of llm.c"},
+      {"\n<!DOCTYPE html><html>", "a page of a web site"},
+      {"\xef\xbb\xbf<HTML lang=en>", "a page of a web site"},
+      {"<?xml version=\"1.0\"?><Error><Code>AccessDenied", "a page of a web site"},
       {"\x10\x02\0\0\0\0\0\0{\"a\""s, "a safetensors file"},
       {R"({"metadata": {}, "weight_map": {}})", "the index of weights in several files"},
       {R"({"!": 0, "\"": 1)", "Hugging Face's vocab.json"},

@@ -71,8 +71,8 @@ TEST_F(Checkpoint, SplitWeightsRoundTrip) {
 TEST_F(Checkpoint, ReadsOtherNamesAndPaddedTables) {
   const GPT2 source(preset("tiny"), 50304, 1, at::kCPU);
   std::map<std::string, Tensor> tensors;
-  for (const auto& [name, tensor] : hugging_face_layout(source)) tensors["module._orig_mod." + name] = tensor;
-  const std::string wte = "module._orig_mod.transformer.wte.weight";
+  for (const auto& [name, tensor] : hugging_face_layout(source)) tensors["model._orig_mod." + name] = tensor;
+  const std::string wte = "model._orig_mod.transformer.wte.weight";
   tensors["_orig_mod.lm_head.weight"] = parameter(source, "wte.weight");
   tensors.erase(wte);
   write_safetensors(file_, tensors);

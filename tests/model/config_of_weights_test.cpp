@@ -106,6 +106,7 @@ TEST_F(ConfigOfWeights, FollowsOrRefusesConfigJson) {
   write_safetensors(file_, tensors_of(tiny_));
   const std::pair<std::string, std::string> refused[] = {
       {R"("model_type": "gpt_neo")", R"("model_type" must be "gpt2", got "gpt_neo")"},
+      {R"("n_inner": 100)", R"("n_inner" must be 128, got 100)"},
       {R"("layer_norm_epsilon": 0.001)", R"("layer_norm_epsilon" must be 1e-05, got 0.001)"},
       {R"("activation_function": "gelu")", R"("activation_function" must be "gelu_new", got "gelu")"},
       {R"("scale_attn_weights": false)", R"("scale_attn_weights" must be true, got false)"},

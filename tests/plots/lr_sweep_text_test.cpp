@@ -29,7 +29,7 @@ TEST(LearningRateSweepSaid, SayWhyOfEachRate) {
   EXPECT_TRUE(sweep.rates[3].words.starts_with("the best: it ends at ")) << sweep.rates[3].words;
   EXPECT_TRUE(sweep.rates[4].words.starts_with("falls behind: it ends 1.")) << sweep.rates[4].words;
   EXPECT_TRUE(sweep.rates[5].words.starts_with("oscillates: its last 10 losses swing by 1.")) << sweep.rates[5].words;
-  EXPECT_EQ(sweep.rates[6].words, "diverged: it ends at 17.70, above its first loss of 10.80");
+  EXPECT_EQ(sweep.rates[6].words, "diverged: it ends at 17.70, above 10.80 without training");
   EXPECT_EQ(sweep.rates[7].words, "diverged: the loss of step 3 is not finite");
 }
 
@@ -55,9 +55,9 @@ TEST(LearningRateSweepSaid, SayWhichAreGood) {
   sweep.rates = {planted::sweep().rates[0], planted::sweep().rates[7]};
   const LearningRateSweep none = told(sweep);
   EXPECT_EQ(none.said.headline, "No learning rate learns");
-  EXPECT_EQ(none.said.remarks.front().text, "No rate ends 0.1 nats below its first loss.");
+  EXPECT_EQ(none.said.remarks.front().text, "No rate ends 0.1 nats below the loss without training.");
   EXPECT_EQ(none.said.remarks.front().fix, "Take more steps.");
-  EXPECT_EQ(none.rates[0].words, "does not learn: it ends at 10.77, its first loss is 10.80");
+  EXPECT_EQ(none.rates[0].words, "does not learn: it ends at 10.77; without training 10.80");
   sweep.rates.resize(1);
   sweep.planned = 1;
   EXPECT_EQ(told(sweep).said.remarks.front().fix, "Try higher rates, or more steps.");

@@ -217,6 +217,20 @@ REFUSED = [
     (["gpt2-cpu"], r'there is no command "gpt2-cpu"; did you mean ablate --ladder gpt2-cpu\?'),
     ([*ABLATE, "-b", "3"], 'there is no flag "-b"; did you mean -B[?]$'),
     (["tokenize", "good.txt"], r'tokenize takes no argument "good.txt"; did you mean --data good.txt\?'),
+    # What other programs call it.
+    (["train", "--learning-rate", "3"], 'there is no flag "--learning-rate"; did you mean --lr[?]$'),
+    (["train", "--max_iters=3"], 'there is no flag "--max_iters"; did you mean --steps[?]$'),
+    (["train", "--block_size", "64"], 'there is no flag "--block_size"; did you mean --context[?]$'),
+    (["train", "--dtype", "bf16"], 'there is no flag "--dtype"; did you mean --recipe \'{"autocast": "bf16"}\'[?]$'),
+    ([*ABLATE, "--seq-len", "64"], 'there is no flag "--seq-len"; did you mean --context[?]$'),
+    ([*TRAIN, "--recipe", "flash"], '--recipe flash: is neither a file nor JSON; did you mean --recipe \'{"attention":"flash"}\'[?]$'),
+    ([*TRAIN, "--recipe", "{autocast:bf16}"], 'is neither a file nor JSON; did you mean --recipe \'{"autocast": "bf16"}\'[?]$'),
+    ([*TRAIN, "--recipe", "{autocast:", "bf16}"], '"bf16}" is not part of --recipe: the shell splits JSON that is not in quotes'),
+    (["compare", "one"], r"compare needs HEAD: ladder compare BASE HEAD \[FLAGS\]$"),
+    (["help", "nothing"], "no command and no optimization \"nothing\"; `ladder help` lists the commands; optimizations are gpu, "),
+    (["measure", "--for-s", "2m", "true"], "--for-s must be a whole number of seconds between 1 and 1000000, got 2m$"),
+    (["gate", "--base", "a", "--for-s", "100", "--", "true"], "--for-s needs --catch$"),
+    ([*ABLATE, "--rung", "flash"], "--rung needs --sweep or --to-loss; to measure some rungs only: --sweep batch=N --rung A,B$"),
     ([*ABLATE, "--steps"], "--steps needs a value: N$"),
     ([*ABLATE, "--out", "twice"], "--out can be given only once$"),
     ([*ABLATE, "--mode", ""], "--mode must not be empty"),
@@ -231,9 +245,8 @@ REFUSED = [
     ([*ABLATE, "--explain", "--mode", "leave-one-out"], "--explain: needs --mode cumulative"),
     (["ablate", "--resume"], "--resume needs --out"),
     (["ablate", "--resume", "--out", "plans/data", "--json", "--seed", "2"],
-     "--seed would change the study that --resume continues; with --resume only --out, --json, --budget-s, --explain, --wait, --quick can"),
+     "--seed would change the study that --resume continues; with --resume only --out, --json, --budget-s, --explain, --wait, --quick, --dry-run can"),
     ([*ABLATE, "--quick", "--repeats", "3"], "--quick cannot be combined with --repeats$"),
-    (["ablate", "--resume", "--out", "study", "-n"], "--dry-run cannot be combined with --resume$"),
     ([*RUN, "--ladder", "tiny"], "--ladder needs --rung$"),
     ([*RUN, "--rung", "start", "--recipe", "{}"], "--recipe cannot be combined with --rung$"),
     ([*RUN, "--run", "r1-00-start"], "--plan"),
@@ -268,7 +281,7 @@ def test_a_vocabulary_that_was_not_fetched(assert_refused) -> None:
     ([*TRAIN, "--recipe", '{"device": "cuda"}'], "device cuda is not available here"),
     # A ladder for another machine. It would take hours, and more memory than most machines have.
     (["ablate", "--ladder", "gpt2", "--limit-s", "1", "--out", "study"],
-     "ladder gpt2 .about .* GiB in all, estimated.: a run of .*; this machine's ladder is gpt2-cpu: ladder ablate --ladder gpt2-cpu; "
+     "ladder gpt2 needs a GPU: no CUDA device .*; this machine's ladder is gpt2-cpu: ladder ablate --ladder gpt2-cpu; "
      "--force starts anyway"),
 ]))
 def test_what_this_machine_cannot_do(assert_refused, arguments, says) -> None:

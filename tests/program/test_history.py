@@ -209,7 +209,8 @@ def test_the_evidence_of_this_repository_has_a_history(ladder) -> None:
 def test_what_cannot_be_read_is_named_and_skipped(ladder, tmp_path) -> None:
     stored(tmp_path, 0)
     for name, content in {"cut": json.dumps(REAL)[:5000], "kind": json.dumps({"kind": "plan"}), "binary": "\0" * 9,
-                          "time": json.dumps({**REAL, "finished": "yesterday"})}.items():
+                          "time": json.dumps({**REAL, "finished": "yesterday"}), "future": json.dumps({**REAL, "finished": "2099-01-01T00:00:00Z"}),
+                          "past": json.dumps({**REAL, "finished": "1970-01-01T00:00:00Z"})}.items():
         (tmp_path / name).mkdir()
         (tmp_path / name / "study.json").write_text(content)
     os.mkfifo(tmp_path / "cut" / "other.json")
@@ -221,7 +222,8 @@ def test_what_cannot_be_read_is_named_and_skipped(ladder, tmp_path) -> None:
     assert done.returncode == 0 and narrow(done.stdout)
     skipped = [line for line in done.stderr.splitlines() if line.startswith("skipped: ")]
     assert sorted(line.split(":")[1].strip() for line in skipped) == [f"{name}/study.json" for name in
-                                                                      ("binary", "cut", "kind", "pipe", "time")]
+                                                                      ("binary", "cut", "future", "kind", "past", "pipe", "time")]
+    assert "in the future" in done.stderr and "before this program existed" in done.stderr
     assert history(ladder, tmp_path)["studies"] == 1
 
 

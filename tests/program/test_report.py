@@ -217,10 +217,23 @@ def test_a_folder_that_is_read_only(report, measured, small_disk, tmp_path) -> N
     disk = small_disk("8m")
     shutil.copytree(measured, disk / "study")
     subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
-    done = report(disk / "study", "--out", "drawn")  # study.json is left as it is; all else is written
-    assert done.returncode == 0 and "Read-only" in done.stderr, done.stderr
+    done = report(disk / "study", "--out", "drawn")
+    assert done.returncode == 0 and "Read-only" not in done.stderr, done.stderr
     assert {path.name for path in (tmp_path / "drawn").iterdir()} == FILES
     refused(report(disk / "study"), "Read-only", "--out names another folder")
+
+
+def test_a_study_json_of_another_version_is_left_as_it_is(report, measured, tmp_path) -> None:
+    folder = shutil.copytree(measured, tmp_path / "study")
+    study = read_json(folder / "study.json")
+    study["environment"] |= {"git_commit": "a" * 40, "git_dirty": False, "program_sha256": None}
+    for text in (json.dumps(study), "{}"):
+        (folder / "study.json").write_text(text)
+        elsewhere = report("study", "--out", "drawn")
+        assert elsewhere.returncode == 0 and "another version" not in elsewhere.stderr, elsewhere.stderr
+        there = report("study")
+        assert there.returncode == 0 and "was made by another version and is left as it is" in there.stderr, there.stderr
+        assert (folder / "study.json").read_text() == text
 
 
 def test_with_other_documents(report, study, tmp_path, measured) -> None:

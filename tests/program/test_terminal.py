@@ -257,6 +257,16 @@ def test_completion_knows_every_flag(complete, helps) -> None:
         assert "--help" in flags and set(flags) <= set(complete(command, "--")), command
 
 
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="there is no zsh")
+def test_completion_in_zsh(ladder, script, tmp_path) -> None:
+    zsh = ladder("completion", "zsh").stdout
+    assert zsh.endswith(script)
+    (tmp_path / "script").write_text(zsh)
+    asks = "source script; emulate -L sh; setopt ksharrays; COMP_WORDS=(ladder ablate --mode fac) COMP_CWORD=3; _ladder; echo ${COMPREPLY[@]}"
+    done = subprocess.run(["zsh", "-f", "-c", asks], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=30, env=os.environ | {"ZDOTDIR": str(tmp_path)})
+    assert done.returncode == 0 and "factorial" in done.stdout.split(), done.stderr  # zsh itself keeps what fits
+
+
 def test_a_name_is_never_executed(ladder, environment, script, tmp_path) -> None:
     """compgen expands its argument, and a ladder's name may be a file's name."""
     home = tmp_path / "home"

@@ -44,6 +44,22 @@ TEST(RateVerdict, TellsEveryKindApart) {
   EXPECT_EQ(json_of(with_verdicts(sweep)), json_of(sweep)) << "judged again";
 }
 
+TEST(RateVerdict, HeldOutLossesDecideWhereThereAreSome) {
+  using enum RateReason;
+  LearningRateSweep sweep = planted::sweep();
+  sweep.untrained = 6;  // of trained weights: batches differ by more than a rate changes
+  sweep.rates = {rate(1e-4, [](int64_t t) { return t < 20 ? 8.0 : 5.0; }),
+                 rate(1e-3, [](int64_t t) { return t < 20 ? 5.0 : 8.0; }),
+                 rate(1e-2, [](int64_t t) { return t < 20 ? 8.0 : 5.0; })};
+  sweep.rates[0].held_out = 6;
+  sweep.rates[1].held_out = 5.8;
+  sweep.rates[2].held_out = 6.2;
+  sweep = with_verdicts(std::move(sweep));
+  EXPECT_EQ(reasons(sweep), (std::vector{falls_slowly, near_the_best, diverged}));
+  EXPECT_EQ(sweep.best, 1U);
+  EXPECT_EQ(sweep.rates[2].end->mean, 6.2);
+}
+
 TEST(RateVerdict, AnEndIsMeasuredAboutALine) {
   // 10, 8, 6, 4 with 1 up and down: the line is fitted to what is there.
   const auto end = losses_at_the_end({99.0, 11.0, 7.0, 5.0, 5.0}, 4);

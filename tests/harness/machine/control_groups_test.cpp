@@ -54,6 +54,17 @@ TEST_F(ControlGroups, CpuLimitOfAContainerStandsAtTheMount) {
   EXPECT_EQ(cpu_limit(root_), 2);
 }
 
+TEST_F(ControlGroups, AreFoundBelowTheMountWhereANamespaceShowsOnlyItsOwn) {
+  write("proc/self/cgroup", "4:memory:/\n0::/");
+  write("sys/fs/cgroup/memory/cgroup.procs", "1");
+  write("sys/fs/cgroup/memory/pods/other/cgroup.procs", "2");
+  write("sys/fs/cgroup/memory/pods/ours/cgroup.procs", "3\n" + std::to_string(::getpid()));
+  write("sys/fs/cgroup/memory/pods/ours/memory.limit_in_bytes", "9223372036854771712");
+  write("sys/fs/cgroup/memory/pods/memory.limit_in_bytes", "5000");
+  write("sys/fs/cgroup/memory/pods/memory.usage_in_bytes", "1000");
+  EXPECT_EQ(memory_left(root_), 4000);
+}
+
 TEST_F(ControlGroups, CpuLimitOfTheFirstVersionIsAQuotaOverItsPeriod) {
   write("proc/self/cgroup", "11:cpuset:/elsewhere\n4:cpu,cpuacct:/docker/0123\n1:name=systemd:/docker/0123");
   write("sys/fs/cgroup/cpu/docker/0123/cpu.cfs_quota_us", "-1");
