@@ -24,7 +24,7 @@ GIB_OF_A_RUN = 33  # of the hungriest rung at B=16
 ON_GPU = {"seconds": 570, "ladders": ["gpt2", "gpt2-fp16", "qkv", "data-pipeline"], "size": "-B 16", "once": "--warmup 5 --steps 5",
           "ladder": "--repeats 4 --warmup 6 --steps 40 --limit-s 60 --explain --budget-s 280", "trace": "--roofline --warmup 5 --steps 3",
           "peers": "--sweep batch=16 --repeats 2 --warmup 4 --steps 30 --limit-s 120 --budget-s 110",
-          "micro": "products --seconds 0.1", "gate": "--pairs 6 --top-up 0"}
+          "micro": "--benchmark_filter=^(linear_c_fc|head|gelu)/.*/cuda --benchmark_min_time=0.05", "gate": "--pairs 6 --top-up 0"}
 ON_CPU = {"seconds": 1500, "ladders": ["tiny"], "size": "-B 2 -T 8", "once": "--warmup 4 --steps 3",
           "ladder": "--repeats 1 --explain --budget-s 600", "trace": "", "peers": "--sweep batch=2 -T 8 --repeats 1 --budget-s 300",
           "micro": "--benchmark_filter=^gelu/.*/cpu -T 8 --benchmark_min_time=0.001", "gate": "--pairs 6 --top-up 0 --steps 3 --min-effect 50"}

@@ -1,6 +1,5 @@
 // micro: the model's operations one by one, the optimizer, and the cost of the harness itself. `ladder` measures a
 // whole step; this measures its parts by themselves, at the shapes of GPT-2 124M.
-#include "ablations/micro/step_products.h"
 #include "ablations/micro/suite.h"
 #include "ablations/micro/table.h"
 #include "files/files.h"
@@ -31,7 +30,6 @@ constexpr const char* about =
     "What can take the place of an operation stands after it: add_norm_fused after add_norm. head_loss_fused makes "
     "its\n"
     "gradients in forward: compare the sums of both directions.\n"
-    "micro products --help: the matrix products of a step by themselves, in bf16 and fp8.\n"
     "Google Benchmark's own flags work as well:\n"
     "  --benchmark_filter=linear.*/bf16/cpu   which, by regular expression; --benchmark_list_tests for their names\n"
     "  --benchmark_min_time=0.05              seconds for each";
@@ -71,13 +69,6 @@ void check_google_flags(int argc, char** argv) {
 }
 
 int run(int argc, char** argv) {
-  if (argc > 1 && argv[1] == std::string_view("products")) {
-#if LADDER_CUDA_KERNELS
-    return run_products(argc - 1, argv + 1);
-#else
-    throw harness::Unfit("products: this program was built without its CUDA kernels, and so without cuBLASLt");
-#endif
-  }
   check_google_flags(argc, argv);
   benchmark::Initialize(&argc, argv, print_help);  // takes its own flags out
   Flags flags;

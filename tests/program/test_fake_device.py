@@ -565,34 +565,6 @@ def test_a_micro_benchmark_times_the_device_and_not_the_launching(device, enviro
         assert "launch_bound" not in best and best["real_time"] == pytest.approx(1000 * count, rel=0.01), ours
 
 
-def test_the_products_of_a_step_are_made_in_every_way(device, environment, tmp_path) -> None:
-    """A product of the fake device takes 1 us. One that is refused, such as fp8 over a number of rows that is no multiple of 16, is a
-    result like others."""
-    micro = os.environ.get("MICRO") or pytest.skip("MICRO is not set: Google Benchmark was not found")
-
-    def products(*arguments) -> dict[str, dict]:
-        subprocess.run([micro, "products", "-B", "1", "-T", "128", "--seconds", "0.001", "--out", str(tmp_path / "products.json"),
-                        *arguments], env=environment | device, capture_output=True, check=True)
-        return {one["product"]: {way["way"]: way for way in one["ways"]} for one in read_json(tmp_path / "products.json")["products"]}
-
-    epilogues = {"c_fc_forward": ["bf16/bias", "bf16/gelu_aux_bias", "e4m3/fast_bias", "e4m3/rows_fast_bias",
-                                  "e4m3/fast_gelu_aux_bias", "e4m3/fast_gelu_aux_fp16"],
-                 "mlp_proj_dgrad": ["bf16/dgelu", "bf16/dgelu_bgrad"], "c_fc_wgrad": ["bf16/bgradb_fp32", "bf16/bgradb_bf16"]}
-    found = products()
-    assert list(found) == [f"{layer}_{direction}" for layer in ("head", "c_fc", "mlp_proj", "c_attn", "attn_proj")
-                           for direction in ("forward", "dgrad", "wgrad")]
-    for product, ways in found.items():
-        assert list(ways) == ["bf16/best_of_1", "bf16/best_of_8", "bf16/best_of_64", "bf16/no_workspace", "e4m3", "e4m3/fast",
-                              "e4m3/rows", "e4m3/rows_fast", *["e5m2_e4m3"] * ("forward" not in product), *epilogues.get(product, [])]
-        for name, way in ways.items():
-            assert way["microseconds"] > 0.99 and way["kernels"] == {  # more where the host is held up
-                "gemm_bf16" if "bf16" in name else "gemm_fp8": 1}, (product, name, way)
-    odd = products("--head-rows", "100", "--filter", "head_.*/e")
-    refused = {product: {name: way["fault"] for name, way in ways.items() if "fault" in way} for product, ways in odd.items()}
-    fault = "cublasLtMatmulAlgoGetHeuristic: CUBLAS_STATUS_NOT_SUPPORTED"
-    assert refused == {"head_forward": {}, "head_dgrad": {}, "head_wgrad": dict.fromkeys(odd["head_wgrad"], fault)}
-
-
 @pytest.mark.thorough
 def test_a_study_of_the_fake_device_has_no_number(ladder, device, tmp_path) -> None:
     done = ladder("ablate", "--ladder", "tiny", "--repeats", "2", "--steps", "3", "--out", tmp_path / "study",

@@ -224,11 +224,6 @@ def test_what_needs_a_gpu_is_skipped_and_says_why(micro, measured):
     assert f"8 skipped: {results['nvtx/range/cuda']['error_message']}\n" in done.stdout
 
 
-def test_products_need_a_gpu(micro):
-    done = micro("products")
-    assert done.returncode == 3 and re.fullmatch(r"micro: products needs a GPU: .+\n", done.stderr), done.stderr
-
-
 def test_the_first_on_a_device_waits_for_whoever_measures_there(tmp_path):
     program = os.environ.get("MICRO") or pytest.skip("MICRO is not set")
     with (tmp_path / "gpt2-ladder-cpu.lock").open("w+") as lock:
