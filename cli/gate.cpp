@@ -57,7 +57,8 @@ void add_gate(CommandLine& line) {
   command.heading("Any program's command");
   command.add_option("command", flags.command, "after --: what trains, as on a shell's command line")
       ->type_name("-- COMMAND");
-  add_text(command, "--prepare", flags.prepare, "what each commit needs once before, for sh: 'pip install -q -e .'",
+  add_text(command, "--prepare", flags.prepare,
+           "what each commit needs once before, for sh, in a Python environment of its own: 'pip install -q -e .'",
            "COMMAND");
   command
       .add_option("--catch", flags.catches,
