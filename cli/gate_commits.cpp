@@ -169,6 +169,7 @@ int gate_of_commits(const GateFlags& flags) {
   }
   check_may_begin(out);
   harness::catch_interrupts();
+  harness::catch_lost_readers();  // or a reader that has gone would leave the worktrees
   const auto devices = occupy_for_commands("ladder gate", out, flags.wait);
   BegunFolder begun(out, {"runs", "worktrees"});
   std::optional<Worktrees> worktrees;

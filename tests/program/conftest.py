@@ -27,6 +27,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 HANGS_AFTER_S = 1200  # no limit of a test's: a program that has not ended then never will, on the slowest machine
 EVIDENCE = ROOT / "results" / "evidence" / "amd-epyc-2-cores-2026-11-22"  # a study that was measured, the one that the README shows
 PYTHON = os.environ.get("LADDER_PYTHON") or sys.executable
+MEASURED = (0, 3)  # 3: not usable, of few repeats or because other tests disturbed half of the runs
 DRAWN = {"LADDER_PYTHON": PYTHON}  # variables of a program whose reports are drawn
 
 

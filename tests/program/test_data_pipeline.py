@@ -6,7 +6,7 @@ import pathlib
 import re
 
 import pytest
-from conftest import DRAWN, ROOT, assert_complete, ladder_document, read_json, records, validator, write_json
+from conftest import MEASURED, DRAWN, ROOT, assert_complete, ladder_document, read_json, records, validator, write_json
 
 SEQUENCES, CONTEXT, WARMUP, STEPS = 6, 16, 3, 5  # with fewer the median step still faults memory in
 SMALL = ["-B", SEQUENCES, "-T", CONTEXT, "--warmup", WARMUP, "--steps", STEPS, "--threads", "1"]
@@ -20,7 +20,7 @@ def fixture_pipeline(ladder, tmp_path_factory):
     folder = tmp_path_factory.mktemp("pipeline") / "study"
     done = ladder("ablate", "--ladder", "data-pipeline-cpu", *SMALL, "--repeats", "1", "--order-seed", "1", "--cold-cache",
                   "--out", folder, variables=DRAWN)
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.returncode in MEASURED, done.stdout + done.stderr
     return folder, done
 
 
@@ -112,7 +112,7 @@ def test_a_study_says_how_its_text_was_made(ladder, small, tmp_path) -> None:
     text, out = tmp_path / "play.txt", tmp_path / "study"
     text.write_text("Enter two murderers.\nFirst Murderer: My lord, we are ready.\n" * 100)
     done = ladder("ablate", "--ladder", small, "--repeats", 1, "--threads", 1, "--data", text, "--repeat-to", "100kB", "--cold-cache", "--out", out)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode in MEASURED, done.stderr
     plan = read_json(out / "study.json")["plan"]
     assert plan["cold_cache"] is True and plan["repeated"] == {"source": "play.txt", "bytes": 100_000}
     assert " --data play.txt --repeat-to 100000 --cold-cache " in read_json(out / "report.json")["studies"][0]["said"]["command"]
@@ -131,7 +131,7 @@ def test_a_token_file_cannot_be_tokenized_in_the_step(ladder, tmp_path) -> None:
     # A ladder goes on without the rung.
     own = write_json(tmp_path / "own.json", ladder_document(start={"batches": "tokenized"}, rungs=["token_file"]))
     done = ladder("ablate", "--ladder", own, *SMALL, "--repeats", "1", "--data", tokens, "--out", tmp_path / "study", "--json")
-    assert done.returncode == 0, done.stderr
+    assert done.returncode in MEASURED, done.stderr
     start, token_file = json.loads(done.stdout)["rungs"]
     assert (start["status"], token_file["status"]) == ("not_applicable", "measured")
     assert "needs a text" in start["reason"] and "batches" not in token_file  # it is alone

@@ -5,7 +5,7 @@ import re
 import shutil
 
 import pytest
-from conftest import DRAWN, EVIDENCE, ROOT
+from conftest import MEASURED, DRAWN, EVIDENCE, ROOT
 
 FOLDERS = ROOT / "results" / "evidence"
 PLANNED = sorted(plan.parent for plan in FOLDERS.glob("*/plan.json"))
@@ -52,7 +52,7 @@ def test_rungs_on_different_devices_are_not_explained_by_each_other(ladder, tmp_
         trace.write_text(json.dumps(json.loads(trace.read_text()) | {"device": {"kind": "cpu", "name": device}}))
         (copy / "study.json").unlink(missing_ok=True)  # it follows from records and traces
         done = ladder("report", copy, "--out", tmp_path / device)
-        assert done.returncode == 0, done.stderr
+        assert done.returncode in MEASURED, done.stderr
         rungs = json.loads((tmp_path / device / "report.json").read_text())["studies"][0]["study"]["rungs"]
         explained.append({rung["title"] for rung in rungs if rung.get("explanation")})
     assert explained[0] - explained[1] == {"keep host memory"}  # it comes right after the start

@@ -11,7 +11,7 @@ import re
 
 import jsonschema
 import pytest
-from conftest import DRAWN, ROOT, ladder_document, read_json, write_json
+from conftest import MEASURED, DRAWN, ROOT, ladder_document, read_json, write_json
 
 METHODS = ["shapley", "cumulative", "leave_one_out", "one_at_a_time"]
 SMALL = ["-B", "1", "-T", "8", "--threads", "1", "--steps", "2", "--repeats", "1", "--order-seed", "1"]
@@ -82,7 +82,7 @@ def narrow(text: str) -> bool:
 def test_factorial(small, ladder, tmp_path) -> None:
     folder = tmp_path / "study"
     done = ladder("ablate", "--ladder", small, *SMALL, "--mode", "factorial", "--out", folder, variables=DRAWN)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode in MEASURED, done.stderr
     study = study_of(folder)
     names = [run["id"] for run in sorted(study["runs"], key=lambda run: run["rung"])]
     assert names == ["r1-00-start", "r1-01-flash", "r1-02-fused_adamw", "r1-03-flash-fused_adamw"]
@@ -110,7 +110,7 @@ def test_a_budget_is_spent_first_on_what_others_are_compared_with(small, ladder,
         assert seed < 10, "no plan begins with another rung"
         folder = tmp_path / str(seed)
         done = ladder("ablate", "--ladder", small, *SMALL[:-1], seed, "--mode", "leave-one-out", "--budget-s", "1", "--out", folder)
-        assert done.returncode == 0, done.stderr
+        assert done.returncode in MEASURED, done.stderr
         runs = {run["id"]: run["rung"] for run in read_json(folder / "plan.json")["runs"]}
         assert re.search(r"^1/4 (baseline|full), repeat 1: ", done.stderr, re.M), done.stderr
         began_elsewhere = next(iter(runs.values())) > 1
@@ -119,7 +119,7 @@ def test_a_budget_is_spent_first_on_what_others_are_compared_with(small, ladder,
 def test_a_budget_ends_a_study_that_resume_completes(small, ladder, tmp_path) -> None:
     folder = tmp_path / "study"
     short = ladder("ablate", "--ladder", small, *SMALL, "--mode", "leave-one-out", "--budget-s", "1", "--out", folder)
-    assert short.returncode == 0, short.stderr  # nothing failed
+    assert short.returncode in MEASURED, short.stderr  # nothing failed
     made = len({path.name.split(".")[0] for path in (folder / "records").glob("*.json")})
     assert 1 <= made < 4
     # On a busy machine a run may be disturbed, and its second one is not made either.
@@ -144,7 +144,7 @@ def test_a_budget_ends_a_study_that_resume_completes(small, ladder, tmp_path) ->
     assert refused.returncode == 2 and f"{tokens}: the study's token file is missing" in refused.stderr
 
     done = ladder("ablate", "--resume", "--budget-s", "600", "--out", folder)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode in MEASURED, done.stderr
     study = study_of(folder)
     assert [rung["title"] for rung in study["rungs"]] == ["baseline", "everything on",
                                                           "without flash attention", "without fused AdamW"]
@@ -162,7 +162,7 @@ def test_one_at_a_time(small, ladder, tmp_path) -> None:
     document = ladder_document(rungs=["flash"])
     done = ladder("ablate", "--ladder", write_json(small, document), *SMALL, "--mode", "one-at-a-time", "--json", "--out",
                   tmp_path / "study")
-    assert done.returncode == 0, done.stderr
+    assert done.returncode in MEASURED, done.stderr
     study = json.loads(done.stdout)
     assert [rung["label"] for rung in study["rungs"]] == ["baseline", "+ flash attention"]
     assert study["attribution"][0]["ratio"] == study["rungs"][1]["speedup_previous"]["ratio"]
@@ -173,7 +173,7 @@ def test_a_sweep_beyond_the_positions_of_the_model(small, home, ladder, tmp_path
     flags = [flag for flag in SMALL if flag not in ("-T", "8")]
     done = ladder("ablate", "--ladder", small, *flags, "--sweep", "context=32,96", "--rung", "start,flash",
                   "--with-peer", "pytorch", "--peer-modes", "eager", "--out", folder)
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.returncode in MEASURED, done.stdout + done.stderr
     study, plan = study_of(folder), read_json(folder / "plan.json")
     assert plan["workload"]["positions"] == 96 and plan["workload"]["tokens"].endswith(".bin")
     assert [rung["workload"]["context"] for rung in study["rungs"]] == [32, 32, 96, 96] * 2

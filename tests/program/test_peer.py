@@ -18,7 +18,7 @@ import sysconfig
 
 import jsonschema
 import pytest
-from conftest import ROOT, ladder_document, read_json, write_json
+from conftest import MEASURED, ROOT, ladder_document, read_json, write_json
 from peers import RECIPE, SCRIPT, TIMED, WARMUP, call_main, module, plan, tokens  # noqa: F401  (fixtures among them)
 
 torch = pytest.importorskip("torch")
@@ -467,7 +467,7 @@ def test_a_study_takes_pytorchs_runs_beside_operations_of_our_own(ladder, tmp_pa
     own = write_json(tmp_path / "own.json", ladder_document(start=start, rungs=["memory"]))
     done = ladder("ablate", "--ladder", own, "--repeats", "1", "--with-peer", "pytorch", "--peer-modes", "eager", "--json",
                   "--out", tmp_path / "study")
-    assert done.returncode == 0, done.stderr
+    assert done.returncode in MEASURED, done.stderr
     last, peer = json.loads(done.stdout)["rungs"][-2:]
     assert (last["status"], peer["status"]) == ("measured", "measured") and peer["guard"]["passed"], done.stderr
     recipe = read_json(next((tmp_path / "study" / "records").glob("*pytorch-eager*.json")))["recipe"]

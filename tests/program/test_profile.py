@@ -8,7 +8,7 @@ import re
 
 import jsonschema
 import pytest
-from conftest import DRAWN, ROOT, assert_perfetto_reads, ladder_document, read_json, snapshot, write_json
+from conftest import MEASURED, DRAWN, ROOT, assert_perfetto_reads, ladder_document, read_json, snapshot, write_json
 
 
 @pytest.fixture(scope="module", name="flags")
@@ -95,7 +95,7 @@ def test_a_study_explains_its_rungs(ladder, tmp_path) -> None:
     rungs = write_json(tmp_path / "small.json", ladder_document(rungs=["gpu", "flash", "fused_adamw"]))
     done = ladder("ablate", "--ladder", rungs, "--repeats", "1", "--threads", "1", "--explain", "-v", "--out", tmp_path / "study",
                   variables=DRAWN)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode in MEASURED, done.stderr
     assert max(map(len, done.stdout.split("Open ")[0].splitlines())) <= 80
     study = read_json(tmp_path / "study" / "study.json")
     words = {rung["optimization"]: rung.get("explanation") for rung in study["rungs"]}
@@ -110,7 +110,7 @@ def test_a_study_explains_its_rungs(ladder, tmp_path) -> None:
     assert " ".join(words["fused_adamw"].split()[:4]) in " ".join(done.stdout.split())
     # A resumed study makes no trace twice.
     before = snapshot(tmp_path / "study" / "traces")
-    assert before and ladder("ablate", "--resume", "--explain", "--out", tmp_path / "study").returncode == 0
+    assert before and ladder("ablate", "--resume", "--explain", "--out", tmp_path / "study").returncode in MEASURED
     assert snapshot(tmp_path / "study" / "traces") == before
 
 

@@ -15,7 +15,7 @@ import sys
 
 import numpy as np
 import pytest
-from conftest import HANGS_AFTER_S, ROOT, free_port, ladder_document, read_json, script, validator, write_json
+from conftest import MEASURED, HANGS_AFTER_S, ROOT, free_port, ladder_document, read_json, script, validator, write_json
 from test_train import figures, lines, steps_saved, token_file
 
 STEPS = 20
@@ -227,7 +227,7 @@ def test_to_other_commands_a_launchers_variables_are_somebody_elses(ladder, data
     for variables in (RANKS, {"WORLD_SIZE": "4"}, {"WORLD_SIZE": "", "RANK": "many"}):
         assert ladder("doctor", "--plan", "{}", "--model", "tiny", variables=variables).returncode == 0
     done = ladder("ablate", "--ladder", file, "--threads", 1, "--data", data, "--out", tmp_path / "study", variables=RANKS)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode in MEASURED, done.stderr
     unset = dict.fromkeys(RANKS, "")
     done = ladder(*TRAIN, "--steps", 10, "--data", data, "--recipe", json.dumps(RECIPE), variables=unset)
     assert done.returncode == 0, done.stderr

@@ -9,7 +9,7 @@ import resource
 import subprocess
 
 import pytest
-from conftest import kibibytes, read_json, validator
+from conftest import MEASURED, kibibytes, read_json, validator
 
 RUN = ["run", "--model", "tiny", "-B", "1", "-T", "16", "--steps", "2", "--warmup", "1", "--threads", "1"]
 
@@ -78,7 +78,7 @@ def test_what_chooses_kernels_is_told_and_keeps_two_runs_apart(ladder, environme
                         "MALLOC_ARENA_MAX": "1", "MKL_CBWR": "COMPATIBLE"}  # `threads` says the number
     done = ladder("compare", tmp_path / "as-it-is.json", tmp_path / "default.json")
     assert done.returncode == 3 and "against ATEN_CPU_CAPABILITY=default, GLIBC_TUNABLES=" in done.stderr, done.stderr
-    assert ladder("compare", tmp_path / "default.json", tmp_path / "default.json").returncode == 0
+    assert ladder("compare", tmp_path / "default.json", tmp_path / "default.json").returncode in MEASURED
 
 
 def test_peak_memory_is_the_runs_own(ladder, tmp_path) -> None:
@@ -132,7 +132,7 @@ def test_doctor(ladder) -> None:
 
 def test_a_dry_run_is_the_plan_and_no_run(ladder, tmp_path) -> None:
     done = ladder("ablate", "--ladder", "tiny", "--sweep", "batch=1,2", "--rung", "bf16,flash", "--repeats", "3", "-n", cwd=tmp_path)
-    assert done.returncode == 0 and done.stderr == "" and not list(tmp_path.iterdir())
+    assert done.returncode in MEASURED and done.stderr == "" and not list(tmp_path.iterdir())
     assert re.findall(r"^  (\S+) .* 3 x +\d:\d\d +\d\.\d GiB$", done.stdout, re.M) == ["bf16-B1", "flash-B1", "bf16-B2", "flash-B2"]
     assert re.search(r"\nIt would make 12 runs and write them into studies/tiny-\w+\n$", done.stdout)
     refused = ladder("ablate", "--ladder", "tiny", "--steps", "100000", "--limit-s", "1", "--dry-run")
