@@ -491,7 +491,7 @@ def test_a_client_in_a_container_with_a_clock_of_its_own(measure, tmp_path, ahea
     begins = "log = open(os.environ['LADDER_LOG'], 'ab', 0); " \
              f"log.write(b'{{\"ladder\": 1, \"clock\": %f}}\\n' % (time.time() - time.monotonic() - {ahead_s}))"
     done = measure(prints(f"log.write(b'{{\"t\": %f, \"step\": %d, \"loss\": 2}}\\n' % (time.monotonic() + {ahead_s}, step))", begins))
-    assert done.returncode == 0, done.stderr
+    assert done.returncode in (0, 3)  # 3: beside other work
     assert 0 <= one_record(tmp_path / "study")["command"]["first_step_s"] < 60
 
 
