@@ -85,7 +85,7 @@ class Call:
                 with log.open("w", encoding="utf-8") as file:
                     print("$", *command, file=file, flush=True)
                     self.running.append(subprocess.Popen(["timeout", "-k", "15", f"{limit:.0f}", *command], cwd=self.folder, stdout=file,
-                                                         stdin=subprocess.DEVNULL, stderr=file, env={**os.environ, **environment}))
+                                                         stdin=subprocess.DEVNULL, stderr=file, env={**os.environ, "LADDER_BUSY": "1", **environment}))
                 status = self.running[-1].wait()
                 made = json.loads(record.read_text(encoding="utf-8")) if record and record.is_file() else None
                 verdict, words = judged(status, log.read_text(encoding="utf-8", errors="backslashreplace"), made)

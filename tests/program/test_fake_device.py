@@ -490,6 +490,8 @@ def test_products_are_made_in_the_precision_of_the_rung(traces) -> None:
 
 def test_the_difference_that_a_graph_makes(ladder, device, tmp_path) -> None:
     done = ladder("profile", "--diff", "graph", "--ladder", "gpt2", *TINY, "--out", tmp_path, variables=device)
+    if done.returncode == 3:
+        pytest.skip("other work ran during a trace, so nothing is said of it")
     assert done.returncode == 0, done.stderr
     said = r"[\d,]+\s+launches\s+became\s+1;\s+idle"
     assert re.search(said, done.stdout), done.stdout
@@ -618,7 +620,7 @@ def test_gpu_check_asks_for_what_the_program_makes(gpu_check, ladder) -> None:
     """No run is proven, so that a gate has no verdict, and this device counts nothing."""
     few = "--repeats 1 --warmup 4 --steps 3 --budget-s 1"
     status, summary, folder = gpu_check("measure", f"'ladder': '{few} --explain', 'peers': '--sweep batch=2 {few}', "
-                                        "'gate': '--pairs 6 --limit-s 1', 'micro': 'products -B 1 -T 128 --seconds 0.001'")
+                                        "'gate': '--pairs 6 --limit-s 1', 'micro': '--benchmark_filter=^gelu/.*/cuda -B 1 -T 128 --benchmark_min_time=0.001'")
     found = verdicts(summary)
     assert status == 1 and (found["trace"], found["counters"], found["micro"]) == ("ok", "no result", "ok"), summary
     assert (found["ladder"], found["peers"], found["gate"]) == ("FAILED", "FAILED", "no result") and (folder / "gate" / "plan.json").is_file(), summary

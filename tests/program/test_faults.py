@@ -280,7 +280,7 @@ def test_children_that_write_garbage_and_work(ladder, on_a_terminal, preload, sm
     preload(FAULT_GARBAGE="work")
     folder = tmp_path / "study"
     status, shown = on_a_terminal("ablate", "--ladder", small, *ARGUMENTS, "--out", folder, stdout=subprocess.DEVNULL)
-    assert status == 0, shown
+    assert status in MEASURED, shown
     assert_printable(shown.replace("\r", "").replace("\x1b[K", ""))
     assert "step 4/4" in shown and "step 7/3" not in shown and "step -5/4" not in shown
     assert all(log.stat().st_size > 2 << 20 for log in (folder / "logs").iterdir())  # it was there

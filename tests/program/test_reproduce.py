@@ -318,7 +318,7 @@ def test_a_report_of_edited_records_says_so_and_leaves_the_study_as_witness(ladd
     assert (copy / "study.json").read_bytes() == before
     assert verify(ladder, copy) == [("records/r1-03-flash.json", "")]
     (copy / "study.json").unlink()
-    assert "left as it is" not in ladder("report", copy, "--out", tmp_path / "again").stderr
+    assert "left as it is" not in ladder("report", copy).stderr
     assert verify(ladder, copy) == []
 
 
@@ -332,7 +332,7 @@ def test_what_going_on_with_a_study_replaces_is_no_edit(ladder, copy, tmp_path) 
         write_json(file, good | {"flags": flags})
         file.with_suffix(".flagged.json").unlink(missing_ok=True)
         (copy / "study.json").unlink()
-        assert ladder("report", copy, "--out", tmp_path / "sealed").returncode in MEASURED
+        assert ladder("report", copy).returncode in MEASURED
         shutil.copy(file, file.with_suffix(".flagged.json"))
         again = good | {"flags": [], "duration_s": more(good["duration_s"])}
         write_json(file, again)

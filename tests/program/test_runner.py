@@ -280,7 +280,7 @@ def test_one_study_is_one_programs_and_of_one_text(two_rungs, ladder, tmp_path) 
 
 def test_progress_on_a_terminal(two_rungs, on_a_terminal, tmp_path) -> None:
     status, text = on_a_terminal("ablate", "--ladder", two_rungs, "--repeats", "1", "--threads", "1", "--out", tmp_path / "study")
-    assert status == 0
+    assert status in MEASURED
     assert re.search(r"\r\x1b\[K\[\.+\] 1/2 [\w ]+, repeat 1, step 0/4", text) and "] 2/2 " in text and ", step 4/4" in text
     bars = re.findall(r"\[(#*)\.*\] ", text)
     assert bars == sorted(bars), "it does not run backwards, also where a disturbed run is made again"

@@ -58,7 +58,7 @@ def eighths(bar: str) -> int:
 
 def test_bars_on_a_terminal(study, on_a_terminal) -> None:
     status, text = on_a_terminal(*show(study), variables=FAILED)
-    assert status == 0, text
+    assert status in MEASURED, text
     times = [rung["ms_per_step"]["median"] for rung in read_json(study / "study.json")["rungs"] if rung["ms_per_step"]]
     shown = [eighths(bar) for bar in bars(text, BLOCKS)]
     assert len(shown) == len(times) == 3 and max(shown) == 64
@@ -155,7 +155,7 @@ def test_the_time_left_is_told_from_the_first_run_on(ladder, on_a_terminal, tmp_
     ladder_file = write_json(tmp_path / "small.json", ladder_document(rungs=[], start_title="a\x1b[31mred"))
     status, text = on_a_terminal("ablate", "--ladder", ladder_file, "--repeats", "1", "--threads", "1", "--out", tmp_path / "study",
                                  variables=FAILED)
-    assert status == 0, text
+    assert status in MEASURED, text
     assert re.search(r"\] 1/1 a\\x1b\[31mred, repeat 1, step 0/4, \d+:\d\d left", text)
     assert re.search(r"1 runs? of 4 steps into .*: about \d+ seconds, \d+\.\d GiB if nothing else runs", text)
 
