@@ -93,8 +93,7 @@ void add_flags_of_effort(Command& command, AblateFlags& flags) {
   add_number(command, "--budget-s", flags.budget_s,
              "seconds after which no run and no trace is started; --resume makes the rest (default: no budget)", 1,
              1000000);
-  command.add_flag("-n,--dry-run", flags.dry_run,
-                   "print the plan, its time, memory and folder, or with --resume what is left; run nothing");
+  command.add_flag("-n,--dry-run", flags.dry_run, "print the plan, its time and memory; run nothing");
   command.add_flag(
       "--force", flags.force,
       "start although a run is expected to exceed --limit-s or the memory (default: refuse, exit status 3)");

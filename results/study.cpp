@@ -96,7 +96,8 @@ std::optional<Unusable> why_unusable(const Study& study) {
   if (study.headline) look(study.headline->speedup, study.headline->speedup.pairs);
   for (const StudyRung& rung : study.rungs) {
     if (study.headline) break;
-    if (rung.speedup_first) look(*rung.speedup_first, rung.speedup_first->pairs);
+    const bool is_reference = rung.speedup_first && rung.speedup_first->ratio == 1;  // compared with itself
+    if (rung.speedup_first && !is_reference) look(*rung.speedup_first, rung.speedup_first->pairs);
     for (const PeerRatio& peer : rung.peers.value_or(std::vector<PeerRatio>{})) {
       if (peer.ratio) look(peer, peer.pairs.value_or(0));
     }

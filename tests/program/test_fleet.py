@@ -246,7 +246,7 @@ def test_a_failed_run_is_joined_too(copies, ladder, tmp_path) -> None:
                       "status": "failed", "failure": {"kind": "timeout", "message": "too late"}})
     done = ladder("merge", "--out", tmp_path / "merged", *copies)
     assert done.returncode in MEASURED, done.stderr
-    assert f'rung 2 "{read_json(tmp_path / "merged" / "plan.json")["rungs"][2]["title"]}": run {file.stem}: too late' in read_json(
+    assert f'"{read_json(tmp_path / "merged" / "plan.json")["rungs"][2]["title"]}": run {file.stem}: too late' in read_json(
         tmp_path / "merged" / "study.json")["warnings"]
 
 

@@ -104,7 +104,7 @@ def test_records_that_name_no_plan_are_read_and_not_gone_on_with(refused, ladder
     for command in (["report", study], ["verify", study], ["compare", study, study], ["merge", "--out", tmp_path / "merged", study],
                     ["verify", tmp_path / "merged"]):
         done = ladder(*command)
-        assert done.returncode == 0, done.stderr
+        assert done.returncode in MEASURED, done.stderr
     refused("does not say for which plan it was made", "ablate", "--resume", "--out", study)
 
 

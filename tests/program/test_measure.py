@@ -558,7 +558,7 @@ def test_two_that_wait_take_two_folders(start, here) -> None:
     first = start("measure", *SHORT, "echo begun; sleep 2; " + LOOP_PY, cwd=here)
     wait_for(lambda: processes_with(str(here / "measured")), "the trial")
     others = [start("measure", *SHORT, LOOP_PY, "--wait", cwd=here) for _ in range(2)]
-    assert [runner.communicate(timeout=HANGS_AFTER_S) and runner.returncode for runner in (first, *others)] == [0] * 3
+    assert [runner.communicate(timeout=HANGS_AFTER_S) and runner.returncode in MEASURED for runner in (first, *others)] == [True] * 3
     studies = [folder for folder in (here / "measured").iterdir() if folder.is_dir()]
     assert len(studies) == 3
     for folder in studies:
@@ -694,7 +694,8 @@ def test_a_hook_times_the_steps_of_a_program_that_prints_none(measure, study, he
     assert done.returncode in MEASURED, done.stderr
     record = one_record(tmp_path / "study")
     assert record["command"]["shape"] == "lines of ladder_client" and not record["command"]["by_loss"] and counted(record["command"])
-    assert study()["rungs"][0]["status"] == "measured" and "its lines have no loss" in " ".join(done.stdout.split())
+    found = study()
+    assert found["rungs"][0]["status"] == "measured" and any("its lines have no loss" in warning for warning in found["warnings"])
 
 
 def test_an_interrupt_keeps_what_was_measured(start, measure, here, study, tmp_path) -> None:
@@ -915,7 +916,7 @@ def test_a_later_start_pays_from_a_step_on(measure, here, tmp_path) -> None:
                                   "with open(os.environ['LADDER_LOG'], 'a') as log:\n    for step in range(50):\n"
                                   "        log.write(json.dumps({'step': step, 't': t + step * pace, 'loss': 1}) + '\\n')\ntime.sleep(600)\n")
     slow, fast = (f"{shlex.quote(sys.executable)} says.py {words}" for words in ("0.02 0", "0.01 5"))
-    done = measure(slow, fast, short=("--warmup", "1", "--steps", "8", "--repeats", "2"))
+    done = measure(slow, fast, short=("--warmup", "1", "--steps", "8", "--repeats", "4"))
     said = re.search(r"starts (\d+\.\d+) s later, so it pays from step (\d+) on", " ".join(done.stdout.split()))
     assert said and float(said[1]) == pytest.approx(5, abs=0.8) and int(said[2]) == pytest.approx(500, abs=80), done.stdout
     done = measure(fast, slow, short=("--warmup", "1", "--steps", "8", "--repeats", "2"), out=tmp_path / "other")

@@ -130,7 +130,7 @@ def test_a_study_with_its_plan(measured, report, tmp_path) -> None:
     before = read_json(measured / "report.json")
     (measured / "study.json").unlink()
     done = report(measured)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode in MEASURED, done.stderr
     document = check(read_json(measured / "report.json"))
     assert document == before
     assert document["studies"][0]["study"] == read_json(measured / "study.json")
@@ -142,7 +142,7 @@ def test_a_report_is_drawn_again(measured, report, tmp_path) -> None:
     report(measured, "--out", "first")
     shutil.copy(tmp_path / "first" / "report.json", tmp_path / "kept.json")
     done = report("kept.json", "--out", "second")
-    assert done.returncode == 0, done.stderr
+    assert done.returncode in MEASURED, done.stderr
     for name in FILES:
         assert (tmp_path / "second" / name).read_bytes() == (tmp_path / "first" / name).read_bytes()
     refused(report("kept.json", measured), "kept.json", "by itself")

@@ -6,6 +6,7 @@ The two-layer model on a token file that is made here. Steps take milliseconds; 
 import csv
 import html
 import json
+import math
 import os
 import pathlib
 import re
@@ -17,7 +18,7 @@ import subprocess
 
 import numpy as np
 import pytest
-from conftest import DRAWN, EVIDENCE, HANGS_AFTER_S, free_port, read_json, validator, wait_for, write_json
+from conftest import MEASURED, DRAWN, EVIDENCE, HANGS_AFTER_S, free_port, read_json, validator, wait_for, write_json
 
 STEPS = 40
 B, T, ACCUMULATION, VALIDATION_BATCHES = 2, 16, 2, 3
@@ -480,11 +481,11 @@ def test_the_recipe_and_the_length_that_nobody_names(ladder, data, tmp_path) -> 
 def test_the_fastest_rung_that_was_measured_here_is_the_recipe(ladder, small, data, tmp_path) -> None:
     """From where `ladder ablate` puts its studies. A rung whose batches a training cannot have gives way to the study's last."""
     done = ladder("ablate", "--ladder", small, "--threads", 1, "--data", data, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode in MEASURED, done.stderr
     [place] = (tmp_path / "studies").iterdir()
     measured = read_json(place / "study.json")
     last, fastest = [rung for rung in measured["rungs"] if rung["status"] == "measured"][-1:-3:-1]
-    speedup = {"ratio": 2.0, "lo": 1.9, "hi": 2.1, "pairs": 2}
+    speedup = {"ratio": 2.0, "lo": 1.9, "hi": 2.1, "pairs": 4}
     for rung in measured["rungs"]:
         rung.pop("flags", None)  # a busy machine's
     for rung in (last, fastest):
@@ -610,7 +611,7 @@ def test_a_sweep_of_learning_rates(ladder, start, whole, data, tmp_path) -> None
     page = html.unescape((out / "report.html").read_text())
     assert sweep["said"]["headline"] in page and (out / "report.md").exists()
     for rate in rates:
-        assert rate["words"] in page and re.search(rf"^{re.escape(format(rate['learning_rate']['max'], '.3g'))} .* {rate['verdict']} ", done.stdout, re.M)
+        assert rate["words"] in page and re.search(rf"^1e{round(math.log10(rate['learning_rate']['max']))} .* {rate['verdict']} ", done.stdout, re.M)
     assert done.stderr.count("\nrate ") == 6
 
     # Each is the training that it names, and a sweep is drawn again as it was.
