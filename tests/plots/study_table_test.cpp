@@ -16,7 +16,7 @@ namespace study_table_test {
 
 using namespace plots;
 
-Ratio ratio(double ratio, std::optional<double> lo, std::optional<double> hi) { return {{lo, hi}, ratio, 1}; }
+Ratio ratio(double ratio, std::optional<double> lo, std::optional<double> hi) { return {{lo, hi}, ratio, 6}; }
 
 Ratio speedup(double times) { return ratio(times, times * 0.97, times * 1.04); }
 

@@ -65,7 +65,7 @@ def study(tmp_path) -> pathlib.Path:
 def test_a_study_is_shown_as_text(ladder, study, tmp_path) -> None:
     before = set(snapshot(tmp_path))
     done = ladder("report", study, variables=DRAWN)
-    assert done.returncode in (0, 1), done.stderr
+    assert done.returncode in (0, 1, 3), done.stderr
     assert_plain(done.stdout)
     assert_plain(done.stderr)
     assert r"\x1b[31mred" in done.stdout and r"\u{202e}rtl" in done.stdout

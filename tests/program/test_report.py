@@ -232,7 +232,7 @@ def test_a_study_json_of_another_version_is_left_as_it_is(report, measured, tmp_
         elsewhere = report("study", "--out", "drawn")
         assert elsewhere.returncode in MEASURED and "another version" not in elsewhere.stderr, elsewhere.stderr
         there = report("study")
-        assert there.returncode == 0 and "was made by another version and is left as it is" in there.stderr, there.stderr
+        assert there.returncode in MEASURED and "was made by another version and is left as it is" in there.stderr, there.stderr
         assert (folder / "study.json").read_text() == text
 
 

@@ -174,7 +174,7 @@ TEST_F(Analysis, AFailedGuardVoidsTheSpeedup) {
 }
 
 TEST_F(Analysis, FailedAndMissingRunsAreSaidNotInvented) {
-  for (int64_t repeat = 0; repeat < 3; ++repeat) {
+  for (int64_t repeat = 0; repeat < plan_.repeats; ++repeat) {
     write(run_of(1, repeat),
           failed_record(run_of(1, repeat).id, FailureKind::signal, "killed by signal 9 (Killed)", planted::begun, 1.0));
   }
@@ -194,7 +194,7 @@ TEST_F(Analysis, AFailedRunIsNotAMissingOne) {
 }
 
 TEST_F(Analysis, WithoutAReferenceTheNextMeasuredRungTakesItsPlace) {
-  for (int64_t repeat = 0; repeat < 3; ++repeat) {
+  for (int64_t repeat = 0; repeat < plan_.repeats; ++repeat) {
     write(run_of(0, repeat),
           failed_record(run_of(0, repeat).id, FailureKind::out_of_memory, "asked 9 GiB of 8", planted::begun, 1.0));
   }
@@ -224,7 +224,7 @@ TEST_F(Analysis, OneFaultAmongFailuresForWantOfMemoryIsAFault) {
 }
 
 TEST_F(Analysis, ALossThatIsNotFiniteVoidsWithoutAReferenceToo) {
-  for (int64_t repeat = 0; repeat < 3; ++repeat) {
+  for (int64_t repeat = 0; repeat < plan_.repeats; ++repeat) {
     Json record = good(run_of(0, repeat), 100);
     record["timing"]["loss"][1] = nullptr;
     write(run_of(0, repeat), record);
@@ -297,7 +297,7 @@ TEST_F(Analysis, APeerStandsBesideItsTwinAndNotInTheLadder) {
   plan_.rungs[2].peer = "pytorch-eager";
   plan_.rungs[2].title = "PyTorch eager";
   plan_.rungs[2].against = 1;
-  for (int64_t repeat = 0; repeat < 3; ++repeat) {
+  for (int64_t repeat = 0; repeat < plan_.repeats; ++repeat) {
     write(run_of(2, repeat), good(run_of(2, repeat), 75 * (1.0 + 0.1 * static_cast<double>(repeat))));
   }
   const Json s = study();
@@ -310,7 +310,7 @@ TEST_F(Analysis, APeerStandsBesideItsTwinAndNotInTheLadder) {
   EXPECT_NE(table.find("1.50x [1.50-1.50]"), std::string::npos);
   EXPECT_EQ(table.find("+ PyTorch"), std::string::npos);
   // A peer in fp8 may be further off.
-  for (int64_t repeat = 0; repeat < 3; ++repeat) {
+  for (int64_t repeat = 0; repeat < plan_.repeats; ++repeat) {
     Json off = good(run_of(2, repeat), 75);
     for (Json& loss : off["timing"]["loss"]) loss = loss.get<double>() + 0.015;
     write(run_of(2, repeat), off);
@@ -333,7 +333,7 @@ TEST_F(Analysis, ALadderThatBeginsInBfloat16HoldsNobodyToFloat32) {
     rung.applied = {};
     rung.recipe = bf16;
   }
-  for (int64_t repeat = 0; repeat < 3; ++repeat) {
+  for (int64_t repeat = 0; repeat < plan_.repeats; ++repeat) {
     for (size_t rung = 0; rung < 3; ++rung) {
       Json record = good(run_of(rung, repeat), 50);
       if (rung == 2) record["timing"]["loss"] = {10.0, 9.5317, 8.99};  // as a peer's that is right

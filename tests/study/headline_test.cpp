@@ -19,7 +19,7 @@ class Headline : public planted::PlantedStudy {
  protected:
   // The rung's runs, each repeat a tenth slower than the one before, which all rungs share.
   void takes(size_t rung, double ms) {
-    for (int64_t repeat = 0; repeat < 3; ++repeat) {
+    for (int64_t repeat = 0; repeat < plan_.repeats; ++repeat) {
       write(run_of(rung, repeat), good(run_of(rung, repeat), ms * (1.0 + 0.1 * static_cast<double>(repeat))));
     }
   }

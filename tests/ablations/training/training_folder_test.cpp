@@ -212,8 +212,7 @@ TEST_F(Folder, RefusesOthersCheckpoints) {
 
   // Truncated, as by a copy that was cut off.
   fs::resize_file(checkpoint / "optimizer.safetensors", fs::file_size(checkpoint / "optimizer.safetensors") - 1);
-  EXPECT_NE(refusal([&] { load_checkpoint(trainer_, checkpoint); }).find("optimizer.safetensors: tensor"),
-            std::string::npos);
+  EXPECT_NE(refusal([&] { load_checkpoint(trainer_, checkpoint); }).find("optimizer.safetensors"), std::string::npos);
   std::ofstream(checkpoint / "checkpoint.json") << "{}";
   EXPECT_NE(refusal([&] { const Checkpoints read(folder_, 2); }).find("checkpoint.json: not a checkpoint"),
             std::string::npos);

@@ -55,7 +55,10 @@ class Verify : public testing::Test {
                             .log = log,
                             .limit_s = 200,
                             .environment = {"CUDA_VISIBLE_DEVICES=", "LADDER_LOCK_DIR=" + home_.string()}});
-    ASSERT_TRUE(child.succeeded()) << child.describe(200) << "\n" << files::read_file(log);
+    ASSERT_TRUE(child.end == harness::ChildResult::End::exited &&
+                (child.code == 0 || child.code == 3))  // of two repeats
+        << child.describe(200) << "\n"
+        << files::read_file(log);
   }
 
   [[nodiscard]] Json study() const { return files::read_any_json(folder_ / "study.json"); }
