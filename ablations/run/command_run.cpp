@@ -225,7 +225,7 @@ class CommandProcess {
   // How far apart its lines are at least if they come in bursts, as through a pipe that is emptied now and then: the
   // time between bursts is then of all steps of one. 0: they come one by one.
   [[nodiscard]] double burst_s() const {
-    if (!looks_on_) return 0;
+    if (!looks_on_ && !reader_.bursts()) return 0;
     const double all_s = lines_.back().seconds - lines_.front().seconds, gaps = static_cast<double>(lines_.size() - 1);
     double long_s = 0, longs = 0;
     for (size_t i = 1; i < lines_.size(); ++i) {

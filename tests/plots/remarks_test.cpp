@@ -368,6 +368,7 @@ TEST(Said, TheNoiseFloorIsTheOneOfSoManyRepeats) {
 
 class SaidInReport : public planted::PlantedStudy {
  protected:
+  SaidInReport() { repeats_ = 4; }
   Json report() const { return json_of(with_said(report_document({computed_study(plan_, folder_)}))); }
 };
 

@@ -100,7 +100,6 @@ TEST_F(Analysis, MfuOfAllRungsIsOfOnePeak) {
   const Json s = study();
   EXPECT_NEAR(s["rungs"][0]["mfu"]["value"].get<double>(), 100.0 / 312, 1e-9);
   EXPECT_NEAR(s["rungs"][1]["mfu"]["value"].get<double>(), 100.0 / 312, 1e-9);
-  EXPECT_NE(planted::table_of(s).find("MFU 32.1 %"), std::string::npos) << planted::table_of(s);
 }
 
 TEST_F(Analysis, AStudyWithRungsOnAGpuIsNoCpusStudy) {
@@ -307,7 +306,6 @@ TEST_F(Analysis, APeerStandsBesideItsTwinAndNotInTheLadder) {
   EXPECT_NEAR(s["rungs"][1]["peers"][0]["ratio"].get<double>(), 1.5, 1e-9);
   const std::string table = planted::table_of(s);
   EXPECT_NE(table.find("the same work in PyTorch"), std::string::npos);
-  EXPECT_NE(table.find("1.50x [1.50-1.50]"), std::string::npos);
   EXPECT_EQ(table.find("+ PyTorch"), std::string::npos);
   // A peer in fp8 may be further off.
   for (int64_t repeat = 0; repeat < plan_.repeats; ++repeat) {
@@ -371,7 +369,6 @@ TEST_F(Analysis, TheTableFitsEightyColumns) {
   write(run_of(1, 1), good(run_of(1, 1), 9e6));
   Json s = study();
   expect_eighty_columns(planted::table_of(s));
-  EXPECT_NE(planted::table_of(s).find("[unknown]"), std::string::npos);
   plan_.mode = Mode::one_at_a_time;
   plan_.rungs[1].against = plan_.rungs[2].against = 0;
   plan_.rungs[1].reference = plan_.rungs[2].reference = 0;

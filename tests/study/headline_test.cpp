@@ -17,6 +17,7 @@ using files::Json;
 
 class Headline : public planted::PlantedStudy {
  protected:
+  Headline() { repeats_ = 4; }
   // The rung's runs, each repeat a tenth slower than the one before, which all rungs share.
   void takes(size_t rung, double ms) {
     for (int64_t repeat = 0; repeat < plan_.repeats; ++repeat) {
@@ -60,9 +61,9 @@ TEST_F(Headline, ARungThatIsSlowerThanTheReferenceIsNoBest) {
 
 TEST_F(Headline, WithoutAnIntervalOrAClearChangeItClaimsNothing) {
   for (size_t rung = 0; rung < 3; ++rung) {
-    for (int64_t repeat = 1; repeat < 3; ++repeat) fs::remove(record_file(folder_, run_of(rung, repeat).id));
+    for (int64_t repeat = 1; repeat < plan_.repeats; ++repeat) fs::remove(record_file(folder_, run_of(rung, repeat).id));
   }
-  EXPECT_TRUE(says(study(), " Unfinished: 3 of 9 runs ")) << planted::table_of(study());
+  EXPECT_TRUE(says(study(), " Not usable: 1 pair of runs, and a verdict needs 4 ")) << planted::table_of(study());
   takes(0, 100);
   takes(2, 100);
   write(run_of(2, 1), good(run_of(2, 1), 90));
@@ -71,7 +72,7 @@ TEST_F(Headline, WithoutAnIntervalOrAClearChangeItClaimsNothing) {
 
 TEST_F(Headline, NamesTheReferenceThatTookThePlannedOnesPlace) {
   EXPECT_FALSE(study()["headline"].contains("planned"));
-  for (int64_t repeat = 0; repeat < 3; ++repeat) {
+  for (int64_t repeat = 0; repeat < plan_.repeats; ++repeat) {
     write(run_of(0, repeat),
           failed_record(run_of(0, repeat).id, FailureKind::out_of_memory, "asked 9 GiB of 8", planted::begun, 1.0));
   }

@@ -1,5 +1,5 @@
 // A study in a folder of its own, whose records hold what a test planted: three rungs, each twice as fast as the one
-// before, four repeats that get slower.
+// before, three repeats that get slower, or as many as a test sets.
 #pragma once
 
 #include "ablations/plan/make_plan.h"
@@ -33,9 +33,10 @@ class PlantedStudy : public testing::Test {
   const files::TemporaryFolder temporary_{"planted-study"};
   const fs::path folder_ = temporary_.path();
   Plan plan_;
+  int64_t repeats_ = 3;  // fewer than a verdict needs
 
   void SetUp() override {
-    // float32, bf16, fused: three rungs, four repeats.
+    // float32, bf16, fused: three rungs.
     const model::Recipe start, bf16{.autocast = model::Autocast::bf16},
         fused{.autocast = model::Autocast::bf16, .optimizer = model::Optimizer::fused};
     plan_ = {.id = "test",
@@ -44,7 +45,7 @@ class PlantedStudy : public testing::Test {
              .workload = {{}, "tiny", 1, 1, "text", "vocabulary"},
              .warmup_steps = 1,
              .timed_steps = 2,
-             .repeats = 4,
+             .repeats = repeats_,
              .rungs = {{"", "float32", {}, start, Rung::Status::planned, ""},
                        {"bf16", "bf16 autocast", {"bf16"}, bf16, Rung::Status::planned, ""},
                        {"fused_adamw", "fused AdamW", {"bf16", "fused_adamw"}, fused, Rung::Status::planned, ""}},

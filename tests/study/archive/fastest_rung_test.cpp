@@ -13,6 +13,7 @@ using namespace planted;
 // float32, bf16 autocast, fused AdamW, each twice as fast as the one before.
 class FastestRung : public PlantedStudy {
  protected:
+  FastestRung() { repeats_ = 4; }
   const files::TemporaryFolder stored_{"stored-studies"};
 
   void store(const std::string& name, const Json& study) const {
