@@ -537,7 +537,7 @@ def test_a_trial_that_failed_is_not_in_the_way(measure, start, here, tmp_path, k
         wait_for(lambda: processes_with(str(folder / "runs")), "the trial")
         runner.kill()
         runner.communicate(timeout=HANGS_AFTER_S)
-        wait_for(lambda: not processes_with(str(folder / "runs")) or os.kill(processes_with(str(folder / "runs"))[0], signal.SIGKILL), "its end")
+        wait_for(lambda: not processes_with(str(folder / "runs")), "the end of what it ran")
         assert (folder / "logs").exists()
         (folder / "logs" / "mine").touch()
         assert "is not empty (logs is in it)" in message(measure(LOOP_PY))
