@@ -109,7 +109,7 @@ def test_it_answers(ladder, capsys) -> None:
 
 def test_a_report_without_the_optional_packages(ladder, prefix, tmp_path) -> None:
     done = ladder("report", "study", "--out", "drawn")
-    assert done.returncode == 0, done.stderr
+    assert done.returncode in (0, 3), done.stderr  # 3: of two repeats
     assert "ms/step" in done.stdout and (tmp_path / "drawn" / "report.md").read_text().startswith("# ")
     assert {file.name for file in (tmp_path / "drawn").iterdir()} == DRAWN
     assert {file.suffix for file in (tmp_path / "drawn" / "charts").iterdir()} == {".json"}
@@ -123,7 +123,7 @@ def test_a_report_with_the_optional_packages(ladder, tmp_path) -> None:
         place = pathlib.Path(__import__(name).__file__).parent
         (tmp_path / "packages" / name).symlink_to(place)
     done = ladder("report", "study", "--out", "drawn", PYTHONPATH=tmp_path / "packages")
-    assert done.returncode == 0 and done.stdout.endswith("Open drawn/report.html\n"), done.stdout + done.stderr
+    assert done.returncode in (0, 3) and done.stdout.endswith("Open drawn/report.html\n"), done.stdout + done.stderr
     assert {file.name for file in (tmp_path / "drawn").iterdir()} == {*DRAWN, "report.html"}
 
 
@@ -144,7 +144,7 @@ def test_it_measures_any_program(ladder, prefix, tmp_path) -> None:
     program = "python3 -c \"import time; [(time.sleep({}), print('step', i, 'loss', 4 - i / 100, flush=True)) for i in range(99)]\""
     done = ladder("measure", "--repeats", "2", "--warmup", "2", "--steps", "8", "--out", "measured", program.format(0.01), "less: " + program.format(0.005),
                   LADDER_LOCK_DIR=str(tmp_path))
-    assert done.returncode == 0, done.stderr
+    assert done.returncode in (0, 3), done.stderr  # 3: of two repeats
     assert "less" in done.stdout and "ms/step" in done.stdout and (tmp_path / "measured" / "report.md").exists()
     imported = subprocess.run([prefix / "bin" / "python", "-I", "-c", "import ladder_client; ladder_client.step(1.0)"], capture_output=True, check=False)
     assert imported.returncode == 0 and (prefix / "share" / "gpt2-ladder" / "client" / "look" / "sitecustomize.py").is_file()
