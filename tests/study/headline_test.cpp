@@ -61,7 +61,8 @@ TEST_F(Headline, ARungThatIsSlowerThanTheReferenceIsNoBest) {
 
 TEST_F(Headline, WithoutAnIntervalOrAClearChangeItClaimsNothing) {
   for (size_t rung = 0; rung < 3; ++rung) {
-    for (int64_t repeat = 1; repeat < plan_.repeats; ++repeat) fs::remove(record_file(folder_, run_of(rung, repeat).id));
+    for (int64_t repeat = 1; repeat < plan_.repeats; ++repeat)
+      fs::remove(record_file(folder_, run_of(rung, repeat).id));
   }
   EXPECT_TRUE(says(study(), " Not usable: 1 pair of runs, and a verdict needs 4 ")) << planted::table_of(study());
   takes(0, 100);
