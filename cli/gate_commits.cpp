@@ -3,6 +3,7 @@
 #include "ablations/plan/command_rungs.h"
 #include "ablations/plan/gate_plan.h"
 #include "ablations/plan/make_plan.h"
+#include "ablations/run/command_files.h"
 #include "ablations/run/command_run.h"
 #include "ablations/run/study_folder.h"
 #include "cli/commands.h"
@@ -33,7 +34,6 @@ namespace cli {
 
 namespace fs = std::filesystem;
 using files::printable;
-using harness::ChildResult;
 
 namespace {
 
@@ -183,9 +183,7 @@ int gate_of_commits(const GateFlags& flags) {
     if (!git({"status", "--porcelain", "--untracked-files=no"}, out / "logs" / "git.log").empty()) {
       fmt::print(stderr, "note: changes that are not committed are not measured\n");
     }
-    for (CommitSide& side : worktrees->sides()) {
-      if (!harness::interrupted()) worktrees->make(side, flags.prepare);
-    }
+    for (CommitSide& side : worktrees->sides()) worktrees->make(side, flags.prepare);
   }
   std::vector<CommitSide>& sides = worktrees ? worktrees->sides() : here;
   Plan plan = plan_of(flags, sides);

@@ -1,6 +1,7 @@
 // `ladder measure`: any training program's steps, compared in pairs of fresh processes.
 #include "ablations/plan/command_rungs.h"
 #include "ablations/plan/make_plan.h"
+#include "ablations/run/command_files.h"
 #include "ablations/run/command_run.h"
 #include "ablations/run/study_folder.h"
 #include "cli/command.h"

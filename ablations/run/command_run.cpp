@@ -2,23 +2,23 @@
 
 #include "ablations/plan/command_rungs.h"
 #include "ablations/run/client_log.h"
+#include "ablations/run/command_files.h"
 #include "ablations/run/run.h"
 #include "ablations/run/study_folder.h"
 #include "ablations/run/used_gpus.h"
 #include "files/files.h"
 #include "files/printable.h"
 #include "files/resources.h"
-#include "files/sha256.h"
 #include "harness/lines/step_reader.h"
 #include "harness/machine/machine.h"
 #include "harness/machine/nvml.h"
 #include "harness/machine/processor_time.h"
 #include "harness/process/descendants.h"
 #include "harness/process/process.h"
-#include "harness/process/unfit.h"
 #include "harness/process/utc.h"
 #include "harness/stats/stats.h"
 #include "text/figures.h"
+#include "text/text.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -28,7 +28,6 @@
 #include <chrono>
 #include <cmath>
 #include <fstream>
-#include <memory>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -38,7 +37,6 @@
 namespace ablations {
 
 namespace fs = std::filesystem;
-using files::printable;
 using harness::ChildResult;
 using harness::StepLine;
 
@@ -156,7 +154,8 @@ class CommandProcess {
     if (child_.end == ChildResult::End::exited) {
       take(reader_.end(), false);
       take(client_.read(begun_s_), true);
-      if (!has_enough_ && (!take_burst() || looks_on_)) end_window();
+      if (!has_enough_) take_burst();
+      if (!has_enough_ && looks_on_) end_window();
     }
     if (code_ != nullptr) add_told_code(*code_, code_file(), command_.directory);
     if (child_.killed) tell_of_client(command_.text);
@@ -323,6 +322,7 @@ class CommandProcess {
     if (has_enough_) return false;
     if (!by_client_ && client_.has_begun()) {
       by_client_ = true;
+      burst_.clear();
       begin_again();
     }
     if (by_client_ != by_client) return true;
@@ -370,7 +370,7 @@ class CommandProcess {
     lines_.clear();
     first_timed_ = 0;
     timed_reads_ = 0;
-    window_has_begun_ = false;
+    window_has_begun_ = looks_on_ = false;
   }
 
   [[nodiscard]] int64_t wanted() const { return plan_.warmup_steps + plan_.timed_steps; }
@@ -465,31 +465,6 @@ class CommandProcess {
   std::optional<harness::ProcessorTime> before_, after_;
 };
 
-// Files in `directory` that are newer than `since`, without what Python keeps and without `out`.
-std::vector<std::string> written_since(const fs::path& directory, fs::file_time_type since, const fs::path& out) {
-  std::vector<std::string> written;
-  std::error_code error;
-  int64_t looked_at = 0;
-  fs::recursive_directory_iterator entry(directory, fs::directory_options::skip_permission_denied, error);
-  for (const fs::recursive_directory_iterator end; !error && entry != end && ++looked_at < 20000;
-       entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
-    if (entry->is_directory(error)) {
-      const bool is_ours = fs::equivalent(entry->path(), out, error);
-      if (is_ours || name.starts_with('.') || name == "__pycache__" || entry->is_symlink(error)) {
-        entry.disable_recursion_pending();
-      }
-      error.clear();
-    } else if (entry->is_regular_file(error) && fs::last_write_time(entry->path(), error) >= since && !error) {
-      written.push_back(files::valid_utf8(entry->path().lexically_relative(directory).string()));
-      if (written.size() == 20) break;
-    }
-    error.clear();
-  }
-  std::ranges::sort(written);
-  return written;
-}
-
 std::string trial_of(const Plan& plan, size_t rung) {
   return fmt::format("{}{:02}-{}", trial_prefix, rung, plan.rungs[rung].name);
 }
@@ -513,44 +488,6 @@ Environment environment_of_commands() {
     here.driver = visible.driver;
   }
   return here;
-}
-
-std::map<std::string, std::string> files_of_commands(const Plan& plan) {
-  constexpr uintmax_t most_bytes = uintmax_t{64} << 20;  // of code; larger ones are data
-  std::map<std::string, std::string> found{{".", files::sha256_hex(fs::current_path().string())}};
-  std::vector<fs::path> folders{""};
-  const auto add = [&](const fs::path& file) {
-    std::error_code none;
-    const std::string name = files::valid_utf8(file.string());
-    if (found.contains(name)) return true;
-    if (!fs::is_regular_file(file, none) || fs::file_size(file, none) > most_bytes) return false;
-    try {
-      found[name] = files::sha256_of_file(file);
-    } catch (const std::invalid_argument&) {  // cannot be read, or is gone
-    }
-    return true;
-  };
-  for (size_t i = 0; i < plan.rungs.size(); ++i) {
-    std::string text = command_of(plan, i).text;
-    for (char& c : text) c = std::string_view("'\"=;|&<>()").find(c) == std::string::npos ? c : ' ';
-    std::istringstream words(text);
-    for (std::string word; words >> word;) {
-      std::error_code none;
-      if (fs::is_directory(word, none)) folders.emplace_back(word);  // of a cd
-      std::string module = word;                                     // of python -m
-      std::ranges::replace(module, '.', '/');
-      for (const fs::path& folder : folders) {
-        for (const fs::path& file : {folder / word, folder / (module + ".py"), folder / module / "__main__.py"}) {
-          if (!add(file) || file.extension() != ".py") continue;
-          const fs::path around = file.has_parent_path() ? file.parent_path() : fs::path(".");
-          for (const auto& entry : fs::directory_iterator(around, none)) {
-            if (entry.path().extension() == ".py") add(file.parent_path() / entry.path().filename());
-          }
-        }
-      }
-    }
-  }
-  return found;
 }
 
 fs::path trial_log(const Plan& plan, size_t rung, const fs::path& folder) {
@@ -654,27 +591,6 @@ std::string look_at(const Plan& plan, size_t rung, const fs::path& folder, const
   return fmt::format("only a program with PyTorch's optimizers can be looked at; this one {}", child.describe(limit_s));
 }
 
-BegunFolder::BegunFolder(fs::path folder, std::vector<std::string> parts, bool resumes)
-    : folder_(std::move(folder)), parts_(std::move(parts)) {
-  make_study_folder(folder_);
-  if (!resumes) {
-    lock_.emplace(folder_);
-    check_may_begin(folder_);  // nobody else can begin one now
-    for (const char* part : {"logs", "runs"}) fs::remove_all(folder_ / part);
-  }
-  fs::create_directory(folder_ / "logs");
-  for (const std::string& part : parts_) fs::create_directory(folder_ / part);
-}
-
-BegunFolder::~BegunFolder() {
-  std::error_code ignored;  // what cannot be removed stays
-  for (const std::string& part : parts_) {
-    if (part != "logs" || !fs::exists(folder_ / "plan.json", ignored)) fs::remove_all(folder_ / part, ignored);
-  }
-  fs::remove(folder_ / "logs", ignored);  // likewise
-  fs::remove(folder_, ignored);           // if nothing is left in it
-}
-
 void show_end(const fs::path& log) {
   constexpr size_t most = 20;
   std::vector<std::string> lines;
@@ -705,16 +621,6 @@ harness::Occupied occupy_for_commands(const std::string& command, const fs::path
   std::set<std::string> devices{"cpu"};
   for (const harness::VisibleGpu& gpu : harness::visible_gpus().gpus) devices.insert("gpu-" + gpu.bus_id);
   return harness::occupy(devices, command, at, wait);
-}
-
-static void check_has_its_files(const Plan& plan, const fs::path& folder) {
-  const auto now = plan.commands->files.empty() ? plan.commands->files : files_of_commands(plan);
-  for (const auto& [name, sha256] : plan.commands->files) {
-    if (const auto found = now.find(name); found != now.end() && found->second == sha256) continue;
-    throw harness::Unfit(fmt::format(
-        "{}: its runs were made under other circumstances: {}; resume there, or begin a new study", folder.string(),
-        name == "." ? "in another working folder" : printable(name) + " has changed since the study was begun"));
-  }
 }
 
 RunMaker commands(const Plan& plan, const fs::path& folder) {

@@ -9,7 +9,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -46,25 +45,6 @@ double run_s(const Plan& plan, const Trial& trial);
 
 // Takes the locks of the processor and of all GPUs that programs started here may use, as harness::occupy.
 harness::Occupied occupy_for_commands(const std::string& command, const std::filesystem::path& at, bool wait);
-
-// The files that the commands name, and Python's beside them, with their SHA-256. ".": the working folder's path.
-std::map<std::string, std::string> files_of_commands(const Plan& plan);
-
-// The folder of a study of commands. In the end these parts of it are gone, but for a study's logs, and so is an empty
-// one. Nobody else can begin there until it has a plan. Throws std::invalid_argument if somebody has.
-class BegunFolder {
- public:
-  BegunFolder(std::filesystem::path folder, std::vector<std::string> parts, bool resumes = false);
-  ~BegunFolder();
-  void has_plan() { lock_.reset(); }
-  BegunFolder(const BegunFolder&) = delete;  // removes once
-  BegunFolder& operator=(const BegunFolder&) = delete;
-
- private:
-  std::filesystem::path folder_;
-  std::vector<std::string> parts_;
-  std::optional<harness::FolderLock> lock_;
-};
 
 // Prints the end of what a program printed on standard error.
 void show_end(const std::filesystem::path& log);
