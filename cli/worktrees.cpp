@@ -6,11 +6,8 @@
 #include "harness/process/process.h"
 #include "harness/process/unfit.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -57,25 +54,19 @@ void remove_worktree(const fs::path& place, const fs::path& log) {
   }
 }
 
-// The lock is given back when the process ends, however that ends. -1: somebody else has it, or there are no locks.
-int locked_folder(const fs::path& folder) {
-  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0 || ::flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;
-  ::close(fd);
-  return -1;
-}
-
 // Those of gates that were killed. A folder that is not marked as ours is not touched.
 void remove_abandoned(const fs::path& log) {
   for (const std::string& line : lines_of(git({"worktree", "list", "--porcelain"}, log))) {
     if (!line.starts_with("worktree ")) continue;
     const fs::path place = line.substr(9), folder = place.parent_path();
     if (!fs::exists(folder / marker) || !fs::exists(place)) continue;
-    const int lock = locked_folder(folder);
-    if (lock < 0) continue;
+    try {
+      if (!harness::FolderLock(folder).holds()) continue;
+    } catch (const std::invalid_argument&) {  // its gate is at work
+      continue;
+    }
     fmt::print(stderr, "note: {} is left of a gate that was killed, and is removed\n", printable(place.string()));
     remove_worktree(place, log);
-    ::close(lock);
   }
 }
 
@@ -171,7 +162,7 @@ Worktrees::Worktrees(const std::string& base, const std::string& head, const fs:
     const fs::path place = out_ / name;
     sides_.push_back({.name = name, .commit = commit_of(flag, ref, log_), .place = place, .directory = place / deep});
   }
-  lock_ = locked_folder(out_);
+  lock_.emplace(out_);
   files::write_file(out_ / marker, "");
 }
 
@@ -179,7 +170,6 @@ Worktrees::~Worktrees() {
   for (const CommitSide& side : sides_) {
     if (fs::exists(side.place / ".git")) remove_worktree(side.place, log_);
   }
-  if (lock_ >= 0) ::close(lock_);
 }
 
 void Worktrees::make(CommitSide& side, const std::string& prepare) {

@@ -2,10 +2,10 @@
 // folder, index, hooks and installed packages stay as they are.
 #pragma once
 
-#include "results/plan.h"
+#include "harness/process/locks.h"
 
 #include <filesystem>
-#include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -50,7 +50,7 @@ class Worktrees {
  private:
   std::filesystem::path out_, log_, root_;
   std::vector<CommitSide> sides_;
-  int lock_ = -1;
+  std::optional<harness::FolderLock> lock_;  // while it is held they are not abandoned
 };
 
 }  // namespace cli

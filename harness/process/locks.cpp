@@ -68,6 +68,7 @@ FolderLock::FolderLock(const fs::path& folder) : fd_(::open(folder.c_str(), O_RD
   if (fd_ < 0) throw std::system_error(errno, std::generic_category(), folder.string());
   if (locked(fd_, LOCK_EX | LOCK_NB) == 0) return;
   if (errno != EWOULDBLOCK) {
+    holds_ = false;
     fmt::print(stderr, "note: {}: this file system has no locks ({}), so a second runner here goes unnoticed\n",
                folder.string(), std::generic_category().message(errno));
   } else {

@@ -19,9 +19,12 @@ class FolderLock {
   ~FolderLock();
   FolderLock(const FolderLock&) = delete;  // one owner
   FolderLock& operator=(const FolderLock&) = delete;
+  // false: the file system has no locks, which a note has said.
+  [[nodiscard]] bool holds() const { return holds_; }
 
  private:
   int fd_;
+  bool holds_ = true;
 };
 
 // Held by a command that measures on a device of this machine, against all users. The file is gpt2-ladder-DEVICE.lock

@@ -126,7 +126,9 @@ class Watcher {
     ::dup2(pipe_.reader.get(), 0);
     ::close_range(1, ~0U, 0);
     pid_t told = 0, child = 0;
-    while (::read(0, &told, sizeof told) == sizeof told) child = told;
+    for (ssize_t read = 0; (read = ::read(0, &told, sizeof told)) > 0 || (read < 0 && errno == EINTR);) {
+      if (read > 0) child = told;
+    }
     if (child > 0) {
       for (const pid_t pid : process_tree(child)) ::kill(pid, SIGKILL);
       ::kill(-child, SIGKILL);
