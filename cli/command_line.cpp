@@ -6,6 +6,7 @@
 #include "files/printable.h"
 #include "harness/machine/machine.h"
 #include "model/config.h"
+#include "text/text.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -123,11 +124,6 @@ std::string fault_of_extra(const Command& command, const std::string& word) {
   const std::string meant = meant_by(word, command);
   return fmt::format("{} takes no argument {}{}", command.words.name, files::in_quotes(word),
                      meant.empty() ? "" : fmt::format("; did you mean {}?", meant));
-}
-
-std::string replaced(std::string text, std::string_view what, std::string_view by) {
-  if (const size_t at = text.find(what); at != std::string::npos) text.replace(at, what.size(), by);
-  return text;
 }
 
 // What is wrong with the arguments, in one line.

@@ -5,6 +5,7 @@
 #include "text/style.h"
 
 #include <string>
+#include <string_view>
 
 namespace text {
 
@@ -14,6 +15,9 @@ size_t columns();
 // `text` broken at spaces into lines of at most columns(). Longer words are broken, too. Continuation lines begin with
 // `indent`.
 std::string wrapped(const std::string& text, const std::string& indent = "");
+
+// With `by` in each place of `what`.
+std::string replaced(std::string text, std::string_view what, std::string_view by);
 
 // With a capital letter first.
 std::string capitalized(std::string text);

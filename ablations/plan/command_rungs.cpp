@@ -2,6 +2,7 @@
 
 #include "files/printable.h"
 #include "text/figures.h"
+#include "text/text.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -212,13 +213,6 @@ std::vector<Rung> subsets_of(const Typed& base, const std::vector<Typed>& pieces
 }
 
 }  // namespace
-
-std::string replaced(std::string text, std::string_view what, std::string_view by) {
-  for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += by.size()) {
-    text.replace(at, what.size(), by);
-  }
-  return text;
-}
 
 std::string added_to(const std::string& command, const std::string& piece) {
   size_t flags = 0;  // where they begin

@@ -5,7 +5,6 @@
 #include "results/plan.h"
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace ablations {
@@ -14,9 +13,6 @@ namespace ablations {
 // commands are compared with the first. The other modes need one command, the start, and then only "+". Throws
 // std::invalid_argument for an empty command, a "+" at the beginning, and what a mode cannot have.
 std::vector<Rung> rungs_of_commands(const std::vector<std::string>& typed, Mode mode);
-
-// The text with `by` in each place of `what`.
-std::string replaced(std::string text, std::string_view what, std::string_view by);
 
 // A command with "+ PIECE" added to it: assignments are exported before it. The rest takes the place of "{flags}" and
 // leaves it behind itself, or stands at its end. Throws std::invalid_argument where another program would get that.
