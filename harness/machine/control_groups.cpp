@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <sstream>
 #include <string>
 #include <system_error>
@@ -81,19 +82,25 @@ bool names(const std::string& controllers, const std::string& controller) {
   return false;
 }
 
-// The path of this process's group below `mount`, also where a namespace of its own shows it as "/".
+// The path of this process's group below `mount`, also where a namespace of its own shows it as "/". It is looked for
+// once: a mount of a host has thousands of groups, and processor_time() asks around every timed window.
 std::string path_below(const fs::path& mount, const std::string& path) {
   const auto holds_us = [](const fs::path& group) {
     std::ifstream processes(group / "cgroup.procs");
     return std::find(std::istream_iterator<pid_t>(processes), {}, ::getpid()) != std::istream_iterator<pid_t>();
   };
-  if (path != "/" || holds_us(mount)) return path;
+  if (path != "/") return path;
+  static thread_local std::map<fs::path, std::string> known;
+  std::string& found = known.try_emplace(mount, "").first->second;
+  if (!found.empty() || (found = path, holds_us(mount))) return found;
   std::error_code error;
   fs::recursive_directory_iterator entry(mount, fs::directory_options::skip_permission_denied, error);
   for (const fs::recursive_directory_iterator end; !error && entry != end; entry.increment(error)) {
-    if (entry->is_directory(error) && holds_us(entry->path())) return entry->path().lexically_relative(mount).string();
+    if (entry->is_directory(error) && holds_us(entry->path())) {
+      return found = entry->path().lexically_relative(mount).string();
+    }
   }
-  return path;
+  return found;
 }
 
 // Of what the group of this process and those above it say. In a container the path may be the host's, which does not
