@@ -236,11 +236,7 @@ std::string why_no_speedup(const Study& study) {
 std::string speedup_headline(const Study& study, const Lead& lead) {
   const std::string ratio = times(lead.speedup->ratio), reference = reference_words(*lead.reference);
   switch (direction_of(*lead.speedup)) {
-    case Direction::unknown:
-      if (!study.finished) {
-        return fmt::format("Unfinished: {} of {} runs", study.plan.runs_ok, study.plan.runs_planned);
-      }
-      return fmt::format("{} the speed of {}, without an interval", ratio, reference);
+    case Direction::unknown:  // without an interval it is not usable
     case Direction::unclear:
       return "No clear change from " + reference;
     case Direction::slower:
@@ -310,7 +306,8 @@ std::string headline_of(const Study& study) {
 std::vector<std::string> lines_of(const Study& study) {
   std::vector<std::string> lines{figures_line(study)};
   if (study.mode == Mode::sweep && best_at_largest(study) != nullptr) lines.push_back(sweep_headline(study) + ".");
-  const std::vector<NamedRatio> worths = worths_of(study);
+  // A quick look's last rung has every optimization, not only the one that it is called by.
+  const std::vector<NamedRatio> worths = study.quick ? std::vector<NamedRatio>{} : worths_of(study);
   const std::optional<Lead> lead = lead_of(study);
   const bool has_lead = !lead || direction_of(*lead->speedup) == Direction::faster;
   const bool in_headline = leads_with_worths(study);

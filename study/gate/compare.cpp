@@ -148,12 +148,8 @@ ComparedRecipe compare_samples(const Sample& base, const Sample& head, const Com
     entry.base_ms = entry.head_ms / time.ratio.center;
     entry.sessions = std::ssize(base.sessions);
   }
-  if (!entry.sessions) {
-    const auto& of = time.ratio.interval;
-    entry.unusable = harness::why_unusable(entry.pairs, of ? std::optional(of->lo) : std::nullopt,
-                                           of ? std::optional(of->hi) : std::nullopt);
-  }
   set_ratio(entry, time);
+  if (!entry.sessions) entry.unusable = harness::why_unusable(entry.pairs, entry.lo, entry.hi);
   entry.slower_pairs = time.greater;
   entry.sign_test_p = time.sign_test;
   entry.loss = compared_loss(base, head, pairs);
