@@ -166,24 +166,25 @@ def test_children_that_never_end(ladder, tmp_path) -> None:
 
 
 @contextlib.contextmanager
-def busy_core(core: int):
-    rival = subprocess.Popen([sys.executable, "-c", "import signal; signal.alarm(300)\nwhile True: pass"],
-                             preexec_fn=lambda: os.sched_setaffinity(0, {core}))
+def busy_core():
+    """Gives what keeps a child on the core that another program fills."""
+    needs_waiting_times()
+    core = min(os.sched_getaffinity(0))
+
+    def stay() -> None:
+        os.sched_setaffinity(0, {core})
+
+    rival = subprocess.Popen([sys.executable, "-c", "import signal; signal.alarm(300)\nwhile True: pass"], preexec_fn=stay)
     try:
-        yield
+        yield stay
     finally:
         rival.kill()
         rival.wait()
 
 
 def test_disturbed_runs_are_made_again_and_say_so(two_rungs, ladder, tmp_path) -> None:
-    needs_waiting_times()
-    folder, core = tmp_path / "study", min(os.sched_getaffinity(0))
-
-    def stay() -> None:
-        os.sched_setaffinity(0, {core})
-
-    with busy_core(core):
+    folder = tmp_path / "study"
+    with busy_core() as stay:
         done = ladder("ablate", "--ladder", two_rungs, "--repeats", "1", "--steps", "20", "--threads", "1", "--out", folder,
                       preexec_fn=stay)
     assert done.returncode in MEASURED, done.stderr
@@ -233,13 +234,8 @@ def test_disturbed_runs_are_made_again_and_say_so(two_rungs, ladder, tmp_path) -
 
 
 def test_a_study_beside_other_work_ends_early_and_names_it(two_rungs, ladder, tmp_path) -> None:
-    needs_waiting_times()
-    folder, core = tmp_path / "study", min(os.sched_getaffinity(0))
-
-    def stay() -> None:
-        os.sched_setaffinity(0, {core})
-
-    with busy_core(core):
+    folder = tmp_path / "study"
+    with busy_core() as stay:
         done = ladder("ablate", "--ladder", two_rungs, "--repeats", "8", "--steps", "20", "--threads", "1", "--out", folder,
                       preexec_fn=stay, variables={"LADDER_BUSY": ""})
     assert done.returncode == 3, done.stderr
