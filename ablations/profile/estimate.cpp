@@ -79,7 +79,7 @@ double seconds_of(const Estimate& estimate, const std::vector<PlannedRun>& runs)
 
 std::string estimate_text(const Estimate& estimate, const std::vector<PlannedRun>& runs) {
   const double seconds = seconds_of(estimate, runs), bytes = std::ranges::max(estimate.bytes);
-  return seconds > 0 ? fmt::format("about {}, {}", duration_text(seconds), gib_text(bytes))
+  return seconds > 0 ? fmt::format("at least {}, {}", duration_text(seconds), gib_text(bytes))
                      : fmt::format("about {}", gib_text(bytes));
 }
 

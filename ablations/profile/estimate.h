@@ -1,7 +1,7 @@
 // Estimates before the first run what a plan will take. Time is a step's counted work
 // (ablations/techniques/step_costs.h) over the rates of this machine. Memory comes from
-// ablations/techniques/step_memory.h, which says how exact it is. The time is that of an idle machine, and only roughly
-// right: other work, or memory that faults, doubles it.
+// ablations/techniques/step_memory.h, which says how exact it is. The time is the least that the work takes: on an
+// idle machine a study took twice as long, because memory faults and no operation reaches the measured rates.
 #pragma once
 
 #include "ablations/plan/make_plan.h"

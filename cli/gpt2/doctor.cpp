@@ -175,7 +175,7 @@ void print_machine(const harness::Machine& machine) {
 // A line for each ladder. Returns the command to begin with.
 std::string print_ladders(const harness::Machine& machine) {
   std::string next = "ladder ablate --ladder tiny";
-  fmt::print("ladders  (times if nothing else runs; other work doubles them)\n");
+  fmt::print("ladders  (the least time; a study may take twice as long)\n");
   for (const std::string& name : ladder_names()) {
     const Prospect prospect = prospect_of_ladder(name);
     const bool is_refused = !prospect.refusal.empty();

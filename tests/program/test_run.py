@@ -116,7 +116,7 @@ def test_doctor(ladder) -> None:
     done = ladder("doctor")
     assert done.returncode == 0 and done.stderr == ""
     for line in (r"CPU      .+ \d+ cores?", "GPU      none: no CUDA device", r"memory   [\d.]+ GiB available; disk \d+ GiB free",
-                 r"  tiny +ok, 8 of 10 rungs, about .* GiB", r"  gpt2 +(needs a GPU|ok)", r"Next: ladder ablate --(quick|ladder tiny)"):
+                 r"  tiny +ok, 8 of 10 rungs, at least .* GiB", r"  gpt2 +(needs a GPU|ok)", r"Next: ladder ablate --(quick|ladder tiny)"):
         assert re.search(f"^{line}", done.stdout, re.M), line
     assert len(done.stdout.splitlines()) <= 25 and max(map(len, done.stdout.splitlines())) <= 80
     one = ladder("doctor", "--ladder", "tiny")
