@@ -202,7 +202,7 @@ def reproduce(study):
 def left_out(study):
     """The rungs that were not to be measured: the titles, and a line for each with its reason."""
     out = {clean(rung["title"]): of.reason(rung) for rung in study["rungs"] if "peer" not in rung and of.left_out(rung)}
-    return [Line(f"Not in this ladder: {', '.join(out)}.", "grey")] if out else [], [Line(f"{title}: {reason}.", "grey") for title, reason in out.items()]
+    return [Line(f"Not measured: {', '.join(out)}.", "grey")] if out else [], [Line(f"{title}: {reason}.", "grey") for title, reason in out.items()]
 
 
 def notes(report):

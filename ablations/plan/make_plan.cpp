@@ -95,7 +95,7 @@ std::string label_of(const Plan& plan, size_t rung, const std::string& title) {
   const bool adds = plan.mode == Mode::cumulative || plan.mode == Mode::one_at_a_time;
   const Rung& of = plan.rungs[rung];
   const bool is_more = of.command ? of.command->typed.starts_with('+') : rung > 0 && of.peer.empty();
-  return (adds && is_more ? "+ " : "") + title;
+  return (adds && is_more ? plan.quick ? "+ all up to " : "+ " : "") + title;  // a quick look has no rung between
 }
 
 }  // namespace ablations

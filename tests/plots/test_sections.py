@@ -177,7 +177,7 @@ def test_rungs_without_a_number_say_why_and_those_left_out_are_in_one_line(pages
     rows = {row[0]: row[1:] for row in table(text, "rung | ms per step | × step | × total | tokens/s | peak GiB")}
     assert rows["\\+ graph capture"] == ["**failed: 5 of 5 runs: killed by signal 9 (out of memory?)**", *["—"] * 4]
     assert rows["\\+ channels last"][0] == "**missing**" and "\\+ TF32" not in rows and len(rows) == 8
-    assert "\nNot in this ladder: TF32.\n" in text and "\nTF32: not applicable: needs a CUDA device, this machine has none.\n" in text and shown.count("TF32") == 2
+    assert "\nNot measured: TF32.\n" in text and "\nTF32: not applicable: needs a CUDA device, this machine has none.\n" in text and shown.count("TF32") == 2
     assert "<summary>+ fused AdamW · void: losses leave the reference by 0.31 at step 12, tolerance 0.02</summary>" in text
     assert "| `vocabulary` | **failed** | 50304 rows — seen: 50257 |" in text and "| r4-0 | failed | killed by signal 9 |" in text
     assert rows["\\+ zero copy data"][1] == "**0.94×** \\[0.93× – 0.95×\\]" and '<span class="slower">0.94×</span>' in shown  # slower than the one before it
