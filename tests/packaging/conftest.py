@@ -63,5 +63,6 @@ def elsewhere(tmp_path):
     script(tmp_path / "bin" / "python3", f'echo started >> "{tmp_path}/starts"\nexec "{sys.executable}" "$@"')
     environment = {"PATH": f"{tmp_path}/bin:/usr/bin:/bin", "HOME": str(tmp_path / "home"), "OMP_WAIT_POLICY": "PASSIVE",
                    "XDG_CACHE_HOME": str(tmp_path / "home" / "cache"), "CUDA_VISIBLE_DEVICES": "", "LC_ALL": "C.UTF-8",
+                   "LADDER_BUSY": "1",  # tests share the machine
                    "LADDER_LOCK_DIR": os.environ["LADDER_LOCK_DIR"]}  # the locks of this test run, not the machine's
     return {"environment": environment, "cwd": tmp_path / "cwd"}
