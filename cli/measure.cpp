@@ -3,10 +3,12 @@
 #include "ablations/plan/make_plan.h"
 #include "ablations/run/command_files.h"
 #include "ablations/run/command_run.h"
+#include "ablations/run/command_trial.h"
 #include "ablations/run/study_folder.h"
 #include "cli/command.h"
 #include "cli/draw.h"
 #include "cli/place.h"
+#include "cli/worktrees.h"
 #include "files/files.h"
 #include "files/printable.h"
 #include "harness/machine/machine.h"
@@ -43,8 +45,8 @@ struct MeasureFlags {
   std::string mode, out, losses = "guarded";
   int64_t repeats = 0, steps = 30, warmup = 10, budget_s = 0, limit_s = 900, order_seed = -1, tokens = 0;
   std::string steps_from;
-  bool dry_run = false, look = false, as_is = false, terminal = false, hook = false, resume = false, json = false,
-       verbose = false, wait = false;
+  bool dry_run = false, look = false, no_look = false, as_is = false, terminal = false, hook = false, resume = false,
+       json = false, verbose = false, wait = false;
 };
 
 std::string shown(const Rung& rung) { return files::in_quotes(files::shortened(printable(rung.command->typed), 70)); }
@@ -105,9 +107,10 @@ void tell_plan(const Plan& plan, const fs::path& out) {
   std::set<std::string> shapes;
   for (const Rung& rung : plan.rungs) {
     const Trial& trial = rung.command->trial;
-    const std::string every = trial.every == 1 ? "" : fmt::format(", every {} steps", trial.every);
-    shapes.insert(
-        fmt::format("{}{}{}", files::in_quotes(trial.shape), every, trial.terminal ? ", read from a terminal" : ""));
+    const std::string every = trial.every == 1 ? "" : fmt::format(", every {} {}s", trial.every, trial.unit());
+    const std::string bursts = trial.pace().has_all() ? ", in bursts or by a clock" : "";
+    shapes.insert(fmt::format("{}{}{}{}", files::in_quotes(trial.shape), every, bursts,
+                              trial.terminal ? ", read from a terminal" : ""));
   }
   const std::vector<std::string>& gpus = plan.rungs.front().command->trial.gpus;
   fmt::print(stderr, "steps: {}; {}; {} of {}, about {}, into {}\n", fmt::join(shapes, "; "),
@@ -124,6 +127,15 @@ void tell_plan(const Plan& plan, const fs::path& out) {
   }
 }
 
+// The commit of the repository that a command runs in; empty: it runs in none.
+std::string commit_here(const std::string& directory, const fs::path& out) {
+  try {
+    return git({"-C", directory.empty() ? "." : directory, "rev-parse", "HEAD"}, out / "logs" / "git.log");
+  } catch (const std::exception&) {
+    return "";
+  }
+}
+
 // Tries each command and completes the plan. Returns false if it was interrupted.
 bool try_commands(Plan& plan, const fs::path& out, const MeasureFlags& flags) {
   const auto files_before = files_of_commands(plan);
@@ -132,6 +144,7 @@ bool try_commands(Plan& plan, const fs::path& out, const MeasureFlags& flags) {
     const std::optional<Trial> trial = tried(plan, i, out);
     if (!trial) return false;
     plan.rungs[i].command->trial = *trial;
+    plan.rungs[i].command->trial.commit = commit_here(plan.rungs[i].command->directory, out);
   }
   auto& files = plan.commands->files;  // that the commands do not write themselves
   std::ranges::set_intersection(files_before, files_of_commands(plan), std::inserter(files, files.end()));
@@ -147,11 +160,12 @@ bool try_commands(Plan& plan, const fs::path& out, const MeasureFlags& flags) {
   return true;
 }
 
-void look_at_all(const Plan& plan, const fs::path& out) {
+// At those with PyTorch, or at all.
+void look_at_all(const Plan& plan, const fs::path& out, bool all) {
   files::make_folder_in(out, "looks");
   for (size_t i = 0; i < plan.rungs.size() && !harness::interrupted(); ++i) {
     const fs::path file = look_file(out, plan.rungs[i]);
-    if (fs::exists(file)) continue;
+    if (fs::exists(file) || (!all && !plan.rungs[i].command->trial.versions.contains("torch"))) continue;
     fmt::print(stderr, "looking at {} ...\n", shown(plan.rungs[i]));
     const std::string why = look_at(plan, i, out, file);
     if (!why.empty()) fmt::print(stderr, "note: {}: {}\n", shown(plan.rungs[i]), printable(why));
@@ -214,7 +228,9 @@ int measure(const MeasureFlags& flags) {
     begun.has_plan();
     tell_plan(plan, out);
   }
-  if (flags.look) look_at_all(plan, out);
+  const auto uses_torch = [](const Rung& rung) { return rung.command->trial.versions.contains("torch"); };
+  const bool looks = flags.look || (!flags.no_look && std::ranges::any_of(plan.rungs, uses_torch));
+  if (looks && plan.rungs.size() > 1) look_at_all(plan, out, flags.look);
   std::vector<double> expected_s;
   for (const Rung& rung : plan.rungs) expected_s.push_back(run_s(plan, rung.command->trial));
   const Outcome outcome = carry_out(plan, out, commands(plan, out), 0, expected_s);
@@ -228,12 +244,6 @@ int measure(const MeasureFlags& flags) {
   const Drawn drawn = try_draw_report(study, out);
   const int status = show_study(study.study, false, flags.verbose);
   fmt::print("{}", drawn.said);
-  const auto is_unseen = [](const StudyRung& rung) {
-    return rung.index > 0 && rung.proofs.empty() && !rung.command->seen;
-  };
-  if (!flags.look && std::ranges::any_of(study.study.rungs, is_unseen)) {
-    fmt::print("What differs in PyTorch: {} --look\n", resume);
-  }
   return outcome.some_failed ? 1 : status;
 }
 
@@ -284,7 +294,8 @@ void add_measure(CommandLine& line) {
   add_choice(command, "--losses", flags.losses, {"guarded", "free"},
              "; free: commands may learn differently (default: guarded)", "WHAT");
   command.add_flag("--look", flags.look,
-                   "run each once more and see what it does in PyTorch: what differs between the commands");
+                   "run each once more and see what it does in PyTorch (default: those that load it)");
+  command.add_flag("--no-look", flags.no_look, "do not");
   command.add_flag("--hook", flags.hook, "time the steps of PyTorch's optimizer, where a program prints too little");
   command.add_flag("--terminal", flags.terminal, "let the program print to a terminal");
   command.add_flag(
@@ -296,7 +307,7 @@ void add_measure(CommandLine& line) {
   command.add_flag("--json", flags.json, "print the study as JSON");
   command.add_flag("--verbose,-v", flags.verbose, "print how the numbers were computed, too");
   command.callback([&command] {
-    check_resume(command, {"command", "--json", "--verbose", "--wait", "--look", "--dry-run"}, "study");
+    check_resume(command, {"command", "--json", "--verbose", "--wait", "--look", "--no-look", "--dry-run"}, "study");
   });
 }
 

@@ -1,6 +1,6 @@
 #include "cli/worktrees.h"
 
-#include "ablations/run/command_run.h"
+#include "ablations/run/command_trial.h"
 #include "files/files.h"
 #include "files/printable.h"
 #include "harness/process/process.h"

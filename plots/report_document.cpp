@@ -61,7 +61,7 @@ RungLosses losses_of(size_t rung, size_t guarded_by, const Guard& verdict, const
 
 // Whether two commands print their losses at the same steps.
 bool same_steps(const RunsByRepeat& runs, const RunsByRepeat& others) {
-  return !others.empty() && runs.begin()->second.command->steps == others.begin()->second.command->steps;
+  return !others.empty() && runs.begin()->second.loss_steps == others.begin()->second.loss_steps;
 }
 
 // Each guarded rung's losses beside those that it has to follow.

@@ -1,5 +1,6 @@
 #include "plots/seen.h"
 
+#include "ablations/techniques/techniques.h"
 #include "files/printable.h"
 #include "files/resources.h"
 #include "plots/sentences.h"

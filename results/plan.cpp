@@ -7,6 +7,35 @@
 
 namespace results {
 
+static std::optional<LineColumn> line_column(const std::optional<harness::Column>& column) {
+  return column ? std::optional(LineColumn{*column}) : std::nullopt;
+}
+
+LineFormat line_format(const harness::StepFormat& format) {
+  return {.step = line_column(format.step),
+          .loss = line_column(format.loss),
+          .rank = line_column(format.rank),
+          .loss_is_apart = format.loss_is_apart,
+          .is_of_epoch = format.is_of_epoch,
+          .unit = format.unit,
+          .of_rank = format.of_rank,
+          .per_line = format.per_line,
+          .copies = format.copies};
+}
+
+harness::StepFormat step_format(const LineFormat& format) {
+  return {.step = format.step,
+          .loss = format.loss,
+          .loss_is_apart = format.loss_is_apart,
+          .is_of_epoch = format.is_of_epoch,
+          .unit = format.unit,
+          .rank = format.rank,
+          .of_rank = format.of_rank,
+          .per_line = format.per_line,
+          .copies = format.copies,
+          .shape = ""};
+}
+
 namespace {
 
 void check_rungs(const Plan& plan, const std::string& where) {

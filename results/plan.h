@@ -3,6 +3,8 @@
 // again.
 #pragma once
 
+#include "harness/lines/step_format.h"
+#include "harness/lines/step_pace.h"
 #include "harness/stats/verdict.h"
 #include "results/common.h"
 #include "results/observations.h"
@@ -34,19 +36,46 @@ struct Form<RungRecipe> {
   }
 };
 
+// harness::Column and harness::StepFormat in JSON.
+struct LineColumn : harness::Column {
+  LADDER_FIELDS(LineColumn, key, (of_total, absent), (marks, absent), (nth, {.none = None::absent, .least = 0}))
+};
+struct LineFormat {
+  std::optional<LineColumn> step, loss, rank;
+  bool loss_is_apart = false, is_of_epoch = false;
+  std::string unit = "step";
+  double of_rank = 0;
+  int64_t per_line = 1, copies = 1;
+
+  LADDER_FIELDS(LineFormat, step, loss, (rank, absent), (loss_is_apart, absent), (is_of_epoch, absent), unit,
+                (of_rank, absent), (per_line, {.none = None::absent, .least = 1}),
+                (copies, {.none = None::absent, .least = 1}))
+};
+LineFormat line_format(const harness::StepFormat& format);
+harness::StepFormat step_format(const LineFormat& format);
+
 // One try of a command before its runs: what the study's plan was made of.
 struct Trial {
   double first_step_s = 0, step_s = 0;  // from its start to its first step, with cold caches; of a step after warm-up
   int64_t every = 1;                    // steps from line to line
-  std::string shape;                    // of its lines: "iter N: loss N"
+  std::string shape;                    // of its lines: "iter STEP: loss LOSS"
+  std::optional<LineFormat> format;     // which number is what; none: a regular expression or the client says
   bool has_losses = false;
-  bool terminal = false;           // it got a terminal, because it holds back what it prints into a pipe
+  bool terminal = false;  // it got a terminal, because it holds back what it prints into a pipe
+  std::map<std::string, std::string> versions = {};  // of what it loads: {"torch": "2.11.0"}
+  std::string commit = {};                           // of the repository that it runs in
   double burst_s = 0;              // lines no further apart are of one burst, and share its time; 0: of one read
+  double block_s = 0;              // bursts are joined until they are so far apart
   std::vector<std::string> gpus;   // names of the GPUs that it used
   std::vector<std::string> wrote;  // files in its directory that it wrote, of each run the same
 
-  LADDER_FIELDS(Trial, (first_step_s, from_0), (step_s, from_0), (every, from_1), shape, has_losses, (terminal, absent),
-                (burst_s, {.none = None::absent, .above = 0}), gpus, (wrote, {.most_items = 20}))
+  [[nodiscard]] harness::Pace pace() const { return {.burst_s = burst_s, .block_s = block_s}; }
+  [[nodiscard]] std::string unit() const { return format ? format->unit : "step"; }
+
+  LADDER_FIELDS(Trial, (first_step_s, from_0), (step_s, from_0), (every, from_1), shape, (format, absent), has_losses,
+                (terminal, absent), (versions, {.none = None::absent, .most_items = 50}), (commit, absent),
+                (burst_s, {.none = None::absent, .above = 0}), (block_s, {.none = None::absent, .above = 0}), gpus,
+                (wrote, {.most_items = 20}))
 };
 
 // A training program that is measured from outside (`ladder measure`).

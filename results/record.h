@@ -149,22 +149,28 @@ struct Reproduction {
 
 // What was read of a command's lines. Entry i is about the line that ended interval i of its timing.
 struct CommandRun {
-  std::string text;              // for sh, as in the plan
-  std::vector<int64_t> steps;    // as the program counts them; one more than intervals: the first line's comes first
-  std::vector<double> seconds;   // since its start, when the line was read; likewise
-  double first_step_s = 0;       // from its start to its first line
-  std::string shape;             // of the lines: "iter N: loss N"
-  bool by_loss = false;          // each line has a loss, so the device had computed it
-  bool ended_by_us = true;       // it had made its steps, and would have made more
-  std::optional<double> own_ms;  // median of what the program itself says of a step
+  std::string text;             // for sh, as in the plan
+  std::vector<int64_t> steps;   // as the program counts them; one more than intervals: the first line's comes first
+  std::vector<double> seconds;  // since its start, when the line was read; likewise
+  double first_step_s = 0;      // from its start to its first line
+  std::string shape;            // of the lines: "iter STEP: loss LOSS"
+  std::string unit = "step";    // what they count
+  bool has_all = false;         // lines come in bursts or by a clock: times are with all that is done between steps
+  bool by_loss = false;         // each line has a loss, so the device had computed it
+  std::vector<int64_t> unprinted = {};  // entries of the timing's losses that no line had, while others had
+  bool ended_by_us = true;              // it had made its steps, and would have made more
+  std::optional<double> own_ms;         // median of what the program itself says of a step
   std::optional<int64_t> tokens_per_step;
-  bool terminal = false;                      // it printed to a terminal
-  std::map<std::string, std::string> stated;  // what it says of itself by a client, unchecked
-  std::optional<std::string> commit;          // of the program, where a gate has checked it out
+  bool terminal = false;                             // it printed to a terminal
+  std::map<std::string, std::string> stated;         // what it says of itself by a client, unchecked
+  std::map<std::string, std::string> versions = {};  // of what it loads: {"torch": "2.11.0"}
+  std::optional<std::string> commit;                 // of the program's repository
 
   LADDER_FIELDS(CommandRun, text, (commit, absent), (terminal, absent),
-                (stated, {.none = None::absent, .most_items = 50}), steps, (seconds, from_0), (first_step_s, from_0),
-                shape, by_loss, ended_by_us, (own_ms, absent), (tokens_per_step, {.none = None::absent, .least = 1}))
+                (stated, {.none = None::absent, .most_items = 50}),
+                (versions, {.none = None::absent, .most_items = 50}), steps, (seconds, from_0), (first_step_s, from_0),
+                shape, (unit, absent), (has_all, absent), by_loss, (unprinted, absent), ended_by_us, (own_ms, absent),
+                (tokens_per_step, {.none = None::absent, .least = 1}))
 };
 
 // What every record says, also of a failed run.

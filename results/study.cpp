@@ -1,5 +1,7 @@
 #include "results/study.h"
 
+#include "harness/stats/verdict.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -263,7 +263,14 @@ void warn_of_command(const StudyCommand& command, const RunsByRepeat& runs, cons
                     *command.own_ms, median));
   }
   if (!command.by_loss) {
-    warn("its lines have no loss, so the device may be behind them: only the mean of a whole run can be trusted");
+    warn(
+        "not all of its lines have a loss, so the device may be behind them: only the mean of a whole run can be "
+        "trusted");
+  }
+  if (command.has_all) {
+    warn(
+        "its lines come in bursts or by a clock, so its times are with all that it does between its steps, evaluations "
+        "too");
   }
   std::vector<double> gains;  // of the second half of a run over its first
   for (const auto& [repeat, run] : runs) {

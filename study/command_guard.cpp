@@ -31,9 +31,9 @@ bool are_finite(const std::vector<double>& values) {
 Common common_losses(const RunData& run, const RunData& other) {
   Common common;
   std::vector<double> losses;
-  const std::vector<int64_t>&steps = run.command->steps, &others = other.command->steps;
+  const std::vector<int64_t>&steps = run.loss_steps, &others = other.loss_steps;
   for (size_t i = 0, j = 0; i < run.losses.size() && j < other.losses.size() && common.off.size() < judged_steps;) {
-    const int64_t step = steps[i + 1], its = others[j + 1];
+    const int64_t step = steps[i], its = others[j];
     if (step == its) {
       if (common.off.empty()) common.first = step;
       common.last = step;
@@ -75,7 +75,7 @@ double by_chance(double apart, size_t runs, size_t reference_runs) {
 }  // namespace
 
 CommandGuard guard_command(const RunsByRepeat& runs, const RunsByRepeat& reference_runs) {
-  if (!has_losses(runs) || !has_losses(reference_runs)) return {{}, "not checked: no line has one"};
+  if (!has_losses(runs) || !has_losses(reference_runs)) return {{}, "none read, not guarded"};
   RungGuard guard{.max_deviation = 0};
   Common worst;
   std::vector<double> deviations;
@@ -108,7 +108,8 @@ CommandGuard guard_command(const RunsByRepeat& runs, const RunsByRepeat& referen
   const std::string figures = fmt::format("{:.3g} off at steps {} to {}, limit {:.3g}", std::abs(*guard.deviation),
                                           worst.first, worst.last, guard.tolerance);
   if (guard.passed) return {guard, fmt::format("the same ({})", figures)};
-  guard.message = fmt::format("other losses: {}; the two are different trainings", figures);
+  guard.message = fmt::format(
+      "other losses: {}; the two are different trainings (--losses free compares their times all the same)", figures);
   return {guard, guard.message};
 }
 

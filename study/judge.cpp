@@ -37,7 +37,8 @@ void judge_alone(const RunsByRepeat& runs, StudyRung& rung) {
     const auto bad = std::ranges::find_if_not(run.losses, [](double loss) { return std::isfinite(loss); });
     if (bad == run.losses.end()) continue;
     rung.status = RungStatus::voided;
-    rung.reason = fmt::format("the loss of step {} is not finite", step_of(run.command, bad - run.losses.begin()));
+    rung.reason =
+        fmt::format("the loss of step {} is not finite", run.loss_steps[static_cast<size_t>(bad - run.losses.begin())]);
   }
 }
 

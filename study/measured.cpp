@@ -45,6 +45,18 @@ Made made_of(const Record& record) {
 
 }  // namespace
 
+// Each step's loss, where one was printed; none: it was not finite.
+static std::vector<std::pair<int64_t, std::optional<double>>> losses_of(const Record& record) {
+  std::vector<std::pair<int64_t, std::optional<double>>> losses;
+  const std::optional<CommandRun>& command = record.command;
+  if (command && !command->by_loss && command->unprinted.empty()) return losses;
+  for (size_t i = 0; i < record.timing.loss.size(); ++i) {
+    if (command && std::ranges::binary_search(command->unprinted, static_cast<int64_t>(i))) continue;
+    losses.emplace_back(command ? command->steps.at(i + 1) : static_cast<int64_t>(i) + 1, record.timing.loss[i]);
+  }
+  return losses;
+}
+
 RunData run_data(const Record& record) {
   RunData run{.recipe = record.recipe};
   const RunTiming& timing = record.timing;
@@ -70,10 +82,10 @@ RunData run_data(const Record& record) {
     run.page_faults_per_step = harness::median(
         std::vector<double>(timing.page_faults.begin() + timing.warmup_steps, timing.page_faults.end()));
   }
-  for (const std::optional<double>& loss : timing.loss) {
+  for (const auto& [step, loss] : losses_of(record)) {
+    run.loss_steps.push_back(step);
     run.losses.push_back(loss.value_or(std::numeric_limits<double>::quiet_NaN()));
   }
-  if (record.command && !record.command->by_loss) run.losses.clear();
   run.peak_bytes = record.memory.peak_bytes;
   run.tokens_per_step = record.workload.tokens_per_step;
   run.flops_per_step = record.workload.flops_per_step;
@@ -99,10 +111,6 @@ RunData run_data(const Record& record) {
   return run;
 }
 
-int64_t step_of(const std::optional<CommandRun>& command, int64_t loss) {
-  return command ? command->steps.at(static_cast<size_t>(loss + 1)) : loss + 1;
-}
-
 std::string why_no_number(const Record& record) {
   if (!record.is_ok()) {
     return record.failure->message.empty() ? name_of(record.failure->kind) : record.failure->message;
@@ -110,11 +118,10 @@ std::string why_no_number(const Record& record) {
   if (const auto proof = std::ranges::find(record.proofs, false, &Proof::passed); proof != record.proofs.end()) {
     return fmt::format("{} is not proven: expected {}, observed {}", proof->field, proof->expected, proof->observed);
   }
-  if (record.command && !record.command->by_loss) return "";
-  const auto& losses = record.timing.loss;
-  const auto bad = std::ranges::find_if_not(losses, [](const auto& loss) { return loss.has_value(); });
-  if (bad == losses.end() || (record.command && !record.command->by_loss)) return "";
-  return fmt::format("the loss of step {} is not finite", step_of(record.command, bad - losses.begin()));
+  for (const auto& [step, loss] : losses_of(record)) {
+    if (!loss) return fmt::format("the loss of step {} is not finite", step);
+  }
+  return "";
 }
 
 Measured read_records(const Plan& plan, const fs::path& folder) {

@@ -18,7 +18,8 @@ struct RunData {
   double median_ms = 0;
   double work = 1;  // of a step, by which its time is divided before it is compared: commands' tokens, if all tell them
   files::Json recipe;                    // as its record has it
-  std::vector<double> timed_ms, losses;  // losses of every step; NaN where it was not finite
+  std::vector<double> timed_ms, losses;  // losses of steps; NaN where it was not finite
+  std::vector<int64_t> loss_steps;       // which step each of these losses is of: from 1 on, or as a command counts
   std::vector<double> data_ms;           // of the timed steps; empty: not known
   std::optional<DataUse> data;
   double page_faults_per_step = 0;  // of a command not counted
@@ -41,9 +42,6 @@ struct RunData {
 
 // Throws std::invalid_argument for a record with status "ok" that contradicts itself.
 RunData run_data(const Record& record);
-
-// The step of the loss with that index: from 1 on, or as a command counts.
-int64_t step_of(const std::optional<CommandRun>& command, int64_t loss);
 
 // Why a record's number does not count: a failed run, an unproven optimization, or a loss that is not finite. Empty if
 // it counts.

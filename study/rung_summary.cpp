@@ -112,7 +112,10 @@ void add_command(const Rung& planned, const RunsByRepeat& runs, StudyCommand& co
     if (of.own_ms) own.push_back(*of.own_ms);
   }
   command.stated = runs.begin()->second.command->stated;
+  command.versions = runs.begin()->second.command->versions;
   command.shape = runs.begin()->second.command->shape;
+  command.unit = runs.begin()->second.command->unit;
+  command.has_all = runs.begin()->second.command->has_all;
   command.by_loss = runs.begin()->second.command->by_loss;
   command.mean_ms = harness::median(means);
   command.first_step_s = harness::median(starts);

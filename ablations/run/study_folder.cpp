@@ -32,7 +32,7 @@ const std::set<std::string>& folders_of_study() {
   return names;
 }
 
-// Whether a trial of commands left it, and no study: killed, or for a gate that failed (command_run.h).
+// Whether a trial of commands left it, and no study: killed, or for a gate that failed (command_trial.h).
 static bool is_of_trials(const fs::directory_entry& part) {
   const std::string name = part.path().filename();
   if (part.is_symlink() || !part.is_directory() || (name != "logs" && name != "runs")) return false;

@@ -1,12 +1,12 @@
 #include "study/archive/verify.h"
 
-#include "ablations/run/command_run.h"
 #include "ablations/run/reproduce.h"
 #include "ablations/run/run.h"
 #include "ablations/run/run_setting.h"
 #include "ablations/run/study_folder.h"
 #include "ablations/techniques/techniques.h"
 #include "files/files.h"
+#include "harness/lines/step_pace.h"
 #include "harness/stats/stats.h"
 #include "model/config.h"
 #include "study/analysis.h"
@@ -112,7 +112,7 @@ std::vector<Finding> check_command(const Record& record, const std::string& name
   }
   const auto first_timed = static_cast<size_t>(timing.warmup_steps);
   RunTiming expected{.window_ms = 1000 * (seconds.back() - seconds[first_timed])};
-  expected.step_ms = step_ms_of(steps, seconds);
+  expected.step_ms = harness::step_ms_of(steps, seconds);
   Differences found(name);
   found.compare(Json(timing.step_ms), Json(expected.step_ms), "/timing/step_ms");
   found.compare(Json(timing.window_ms), Json(expected.window_ms), "/timing/window_ms");

@@ -18,7 +18,7 @@ BELOW = {
     "harness/stats": {"files"},
     "harness/machine": {"files", "harness/stats"},
     "harness/process": {"files", "harness/machine"},
-    "harness/lines": {"files"},
+    "harness/lines": {"files", "harness/stats"},
     "harness/clock": {"harness/machine"},
     "harness/observe": {"files"},
     "harness/gpu": {"files", "harness/machine", "harness/process", "harness/observe"},

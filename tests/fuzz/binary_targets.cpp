@@ -2,6 +2,7 @@
 #include "files/printable.h"
 #include "fuzz/input.h"
 #include "fuzz/targets.h"
+#include "harness/lines/step_pace.h"
 #include "harness/lines/step_reader.h"
 #include "model/data.h"
 #include "model/safetensors.h"
@@ -38,23 +39,28 @@ std::string made_up_token(size_t rank) {
 
 // The steps in `bytes` where reads bring at most `most` of them, some fewer; 0: all at once.
 std::string steps_by_reads(std::string_view bytes, size_t most, const char* steps_from) {
-  harness::StepReader reader(steps_from);
+  harness::TrialLines trial(steps_from);
   std::string said;
-  const auto add = [&](const std::vector<harness::StepLine>& steps) {
-    for (const auto& step : steps) {
-      said += fmt::format("{} {} {} {} {} {}\n", step.step, step.numbered, step.restarts, step.loss.value_or(-0.5),
-                          step.tokens_per_s.value_or(-0.5), step.own_ms.value_or(-0.5));
-    }
-  };
   for (size_t begin = 0, size = 0; begin < bytes.size(); begin += size) {
     size = most == 0 ? bytes.size() : 1 + 7 * static_cast<unsigned char>(bytes[begin]) % most;
-    add(reader.take(0, bytes.substr(begin, size), static_cast<double>(begin)));
+    trial.take(0, bytes.substr(begin, size), 0);
   }
-  add(reader.end());
-  const auto shapes = reader.frequent_shapes(bytes.size() + 1);
+  trial.end();
+  const auto learned = trial.learned();
+  for (const auto& step : learned ? learned->steps : std::vector<harness::StepLine>{}) {
+    said += fmt::format("{} {} {} {} {}\n", step.step, step.numbered, step.loss.value_or(-0.5),
+                        step.tokens_per_s.value_or(-0.5), step.own_ms.value_or(-0.5));
+  }
+  if (learned && learned->steps.size() > 2) (void)harness::pace_of(learned->steps);
+  const auto shapes = trial.frequent_shapes(bytes.size() + 1);
   if (shapes.size() > 1000) throw std::logic_error("memory grows with the lines' shapes");
-  for (const auto& [shape, count] : shapes) {
+  for (const auto& [shape, line, count] : shapes) {
     if (files::printable(shape) != shape) throw std::logic_error("a shape is not printable: " + shape);
+    if (const std::string pattern = harness::pattern_for(line); !pattern.empty()) {
+      const auto found = harness::StepPattern(pattern).find(line);
+      if (!found.step && !found.loss)
+        throw std::logic_error("a pattern does not find its line: " + files::printable(line));
+    }
     said += fmt::format("{} {}\n", count, shape);
   }
   return said;
@@ -70,10 +76,11 @@ bool read_lines(std::string_view bytes) {
       if (steps_by_reads(bytes, most, steps_from) != whole) throw std::logic_error("the steps depend on the reads");
     }
   }
-  harness::StepReader reader;
-  std::vector<harness::StepLine> steps = reader.take(0, bytes, 0);
-  for (const auto& step : reader.end()) steps.push_back(step);
-  return std::ranges::any_of(steps, [](const auto& step) { return step.loss.has_value(); });
+  harness::TrialLines trial;
+  trial.take(0, bytes, 0);
+  trial.end();
+  const auto learned = trial.learned();
+  return learned && std::ranges::any_of(learned->steps, [](const auto& step) { return step.loss.has_value(); });
 }
 
 std::string rank_file() {

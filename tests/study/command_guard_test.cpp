@@ -19,6 +19,7 @@ RunData run_with(std::vector<double> losses, int64_t every = 1, int64_t first = 
   RunData run;
   run.command.emplace();
   for (int64_t i = 0; i <= std::ssize(losses); ++i) run.command->steps.push_back(first + i * every);
+  run.loss_steps.assign(run.command->steps.begin() + 1, run.command->steps.end());
   run.losses = std::move(losses);
   return run;
 }
@@ -49,7 +50,9 @@ TEST(CommandGuard, AThousandthOfTheLossIsAllowed) {
   const auto off = guard_command(runs({run_with(falling(-0.004))}), first);
   EXPECT_FALSE(off.verdict->passed);
   EXPECT_NEAR(*off.verdict->deviation, -0.004, 1e-9);
-  EXPECT_EQ(off.words, "other losses: 0.004 off at steps 1 to 16, limit 0.00325; the two are different trainings");
+  EXPECT_EQ(off.words,
+            "other losses: 0.004 off at steps 1 to 16, limit 0.00325; the two are different trainings (--losses free "
+            "compares their times all the same)");
 }
 
 TEST(CommandGuard, TheMeanOfTheRunsDecides) {
@@ -129,7 +132,7 @@ TEST(CommandGuard, WithoutLossesNothingIsChecked) {
     without.losses.clear();
     const auto verdict = guard_command(runs({first_has ? without : with}), runs({first_has ? with : without}));
     EXPECT_FALSE(verdict.verdict);
-    EXPECT_EQ(verdict.words, "not checked: no line has one");
+    EXPECT_EQ(verdict.words, "none read, not guarded");
   }
 }
 

@@ -9,27 +9,31 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 
 namespace step_reader_test {
 
 namespace fs = std::filesystem;
+using harness::LineSplitter;
+using harness::LogLine;
+using harness::StepFormat;
 using harness::StepLine;
 using harness::StepReader;
-
-// What remains for somebody who does as `restarts` says.
-void keep(std::vector<StepLine>& steps, const std::vector<StepLine>& more) {
-  for (const StepLine& step : more) {
-    if (step.restarts) steps.clear();
-    steps.push_back(step);
-  }
-}
+using harness::TrialLines;
 
 std::vector<StepLine> steps_in(std::string_view text, const std::string& steps_from = "") {
-  StepReader reader(steps_from);
-  std::vector<StepLine> steps;
-  keep(steps, reader.take(0, text, 1));
-  keep(steps, reader.end());
-  return steps;
+  TrialLines trial(steps_from);
+  trial.take(0, text, 1);
+  trial.end();
+  const auto learned = trial.learned();
+  return learned ? learned->steps : std::vector<StepLine>{};
+}
+
+StepFormat format_in(std::string_view text) {
+  TrialLines trial;
+  trial.take(0, text, 1);
+  trial.end();
+  return trial.learned().value().format.value();
 }
 
 std::string figure(const std::optional<double>& value) { return value ? fmt::format("{}", *value) : "-"; }
@@ -101,11 +105,11 @@ TEST_P(Formats, DoNotDependOnReads) {
   const std::string& text = GetParam().text;
   const std::string whole = said(steps_in(text));
   for (size_t split = 0; split <= text.size(); ++split) {
-    StepReader reader;
-    std::vector<StepLine> steps;
-    keep(steps, reader.take(0, std::string_view(text).substr(0, split), 1));
-    keep(steps, reader.take(0, std::string_view(text).substr(split), 2));
-    keep(steps, reader.end());
+    TrialLines trial;
+    trial.take(0, std::string_view(text).substr(0, split), 1);
+    trial.take(0, std::string_view(text).substr(split), 2);
+    trial.end();
+    const std::vector<StepLine> steps = trial.learned().value().steps;
     ASSERT_EQ(said(steps), whole) << split;
     ASSERT_TRUE(std::ranges::is_sorted(steps, {}, &StepLine::seconds)) << split;
     EXPECT_TRUE(split > 0 || steps.front().seconds == 2);
@@ -152,7 +156,16 @@ INSTANTIATE_TEST_SUITE_P(
         "batch 7 iter 8 step 12 loss 2.5", "batch_size=64 step=12 loss=2.5", "step 12 loss 2.5 val_acc 0.3",
         "step 12 val_acc 0.3 loss 2.5", "/home/me/test/train.py:7 step 12 loss 2.5",
         "torch 2.11.0 on 10.0.0.1:80 step 12 loss 2.5", "step 12 loss 2.5 7f3a9c1",
-        "step 12 perplexity 12.18 loss 2.5 ppl 12.18", "warmup steps 5 step 12 loss 2.5"));
+        "step 12 perplexity 12.18 loss 2.5 ppl 12.18", "warmup steps 5 step 12 loss 2.5",
+        // By other names, in other forms.
+        "step 12 train loss 2.5 val loss 2.6", "Epoch 12, train_loss=2.5, val_loss=2.6", "step 12 nll 2.5",
+        "step 12 xent: 2.5", "step 12 train/CrossEntropyLoss=2.5", "step 12 reduced_train_loss=2.5",
+        "step 12 NLLLoss 2.5", "step 12 mse 2.5", "iter 12, objective = 2.5",
+        "step 12 loss tensor(2.5, grad_fn=<NllLossBackward0>)", "step 12 perplexity 2.5",
+        "step 12 loss: Array(2.5, dtype=float32)", "{'step': 12, 'loss': np.float32(2.5)}", "iter 0.012k loss 2.5",
+        "time=2026-11-28T03:04:05Z level=info msg=\"step\" step=12 loss=2.5", "Loss_D: 2.5 Loss_G: 3.1 [12/100]",
+        "Round 12: train cost 2.5", "Loss at step 12: 2.5", "step 12 cross entropy 2.5",
+        "step 12 train_loss 2.5 val_loss nan"));
 
 // What is no step line, or one of a validation.
 class Others : public testing::TestWithParam<const char*> {};
@@ -166,14 +179,14 @@ INSTANTIATE_TEST_SUITE_P(
                     "val_loss: 2.5", "step 12 val loss 2.5", "step 12 | validation loss 2.5", "step 12 eval_loss 2.5",
                     "Validation step 12 loss 2.5", "validate step: 12 loss: 2.5", "Validation: loss 2.5",
                     "test loss 2.5", "Test: [12/100] loss 2.5", "step 12 test/loss 2.5", "eval/loss 2.5 step 12",
-                    "step 12 train loss 2.4 val loss 2.5",
                     "Evaluating: 12%|#2   | 12/100 [00:05<00:37, 2.37it/s, loss=2.5]", "Evaluation: step 12 loss 2.5",
                     "{'eval_loss': 2.5, 'epoch': 1.0}", "max_steps 100", "warmup_steps=5", "12 steps per second",
                     "saving checkpoint at step 12", "tokens per step: 12", "epoch 12", "correct 45/100",
                     "2025-03-04 12:00:01"));
 
 TEST(StepReader, ReadsLargeNumbersAndOddLosses) {
-  EXPECT_EQ(losses("step 1,000/10,000 loss 1,234.5\nstep 1,001 loss .5\nstep 1002 loss 2.\nstep 1003 loss -1e-3\n"),
+  EXPECT_EQ(losses("step 1,000/10,000 loss 1,234.5\nstep 1,001/10,000 loss .5\nstep 1002/10000 loss 2.\nstep "
+                   "1003/10000 loss -1e-3\n"),
             "1000 1234.5, 1001 0.5, 1002 2, 1003 -0.001");
   EXPECT_EQ(losses("step 1 loss nan\nstep 2 loss: NaN\nstep 3 loss=inf\nstep 4 loss -inf\nstep 5 loss: Infinity\n"
                    "step 6 loss 1e999\nstep 7 loss 1e-999\n"),
@@ -182,12 +195,9 @@ TEST(StepReader, ReadsLargeNumbersAndOddLosses) {
   EXPECT_EQ(losses("step 1 loss 3,9876\nstep 2 loss 3,1, acc 0,95\nstep 3 loss 0,123\nstep 4 loss 2,5e-1\n"),
             "1 3.9876, 2 3.1, 3 0.123, 4 0.25");
   EXPECT_EQ(losses("step 5 [1,2,3] loss 2,5\nstep 6,0.5 loss 2,25\n"), "5 2.5, 6 2.25");
-  StepReader commas;
-  (void)commas.take(0, "step 1 loss 12,345\nstep 2 loss 1,234.5\nstep 3 loss 2\n", 1);
-  EXPECT_TRUE(commas.has_commas());
-  StepReader points;
-  (void)points.take(0, "step 1,000 loss 1,234.5\nstep 1,001 loss 0,950 12,345 tok/s\n", 1);
-  EXPECT_FALSE(points.has_commas());
+  const auto has_commas = [](std::string_view text) { return std::ranges::any_of(steps_in(text), &StepLine::comma); };
+  EXPECT_TRUE(has_commas("step 1 loss 12,345\nstep 2 loss 1,234.5\nstep 3 loss 2\n"));
+  EXPECT_FALSE(has_commas("step 1,000 loss 1,234.5\nstep 1,001 loss 0,950 12,345 tok/s\n"));
   EXPECT_EQ(losses("step 99999999999999999999 loss 1\nstep 1.5 loss 2"), "0 1, 1 2");  // no step numbers
   EXPECT_EQ(said(steps_in("step 1 loss 2 12.5 s 170K tok/s\nstep 2 loss 1, step time 0.5s, 1.5M tokens/sec\nstep 3 "
                           "loss 0 perf/tokens_per_sec 9")),
@@ -196,15 +206,16 @@ TEST(StepReader, ReadsLargeNumbersAndOddLosses) {
 
 TEST(StepReader, EndsLinesAtBothEnds) {
   EXPECT_EQ(losses("step 1 loss 3\r\nstep 2 loss 2\rstep 3 loss 1\n\n\rstep 4 loss 0"), "1 3, 2 2, 3 1, 4 0");
-  StepReader reader;
-  EXPECT_TRUE(reader.take(0, "step 1 lo", 1).empty());
-  EXPECT_TRUE(reader.take(1, "a warning\n", 2).empty());  // the other stream
-  EXPECT_TRUE(reader.take(0, "ss 3", 3).empty());
-  const auto steps = reader.take(0, "\n", 9);  // a bar's line ends when it is redrawn
-  ASSERT_EQ(steps.size(), 1U);
-  EXPECT_EQ(steps[0].seconds, 3);
-  EXPECT_EQ(reader.take(0, "step 2 loss 2\nstep 3 loss 1", 10).size(), 1U);
-  EXPECT_EQ(reader.end().at(0).seconds, 10);
+  LineSplitter lines;
+  EXPECT_TRUE(lines.take(0, "step 1 lo", 1).empty());
+  EXPECT_EQ(lines.take(1, "a warning\n", 2).size(), 1U);  // the other stream
+  EXPECT_TRUE(lines.take(0, "ss 3", 3).empty());
+  const auto ended = lines.take(0, "\n", 9);  // a bar's line ends when it is redrawn
+  ASSERT_EQ(ended.size(), 1U);
+  EXPECT_EQ(ended[0].text, "step 1 loss 3");
+  EXPECT_EQ(ended[0].seconds, 3);
+  EXPECT_EQ(lines.take(0, "step 2 loss 2\nstep 3 loss 1", 10).size(), 1U);
+  EXPECT_EQ(lines.end().at(0).seconds, 10);
 }
 
 TEST(StepReader, CountsAStepOnce) {
@@ -218,21 +229,124 @@ TEST(StepReader, CountsAStepOnce) {
     bar_first += bar + log;
   }
   EXPECT_EQ(losses(log_first), "1 1.25, 2 2.25, 3 3.25, 4 4.25, 5 5.25, 6 6.25, 7 7.25, 8 8.25, 9 9.25");
-  EXPECT_EQ(losses(bar_first), "1 1.5, 2 2.5, 3 3.5, 4 4.5, 5 5.5, 6 6.5, 7 7.5, 8 8.5, 9 9.5");
+  EXPECT_EQ(losses(bar_first), losses(log_first));
 }
 
-TEST(StepReader, KeepsTheBestKind) {
+TEST(StepReader, DecidesFromAllLines) {
   // A remark before or after does not decide; nor do bars that load something.
-  EXPECT_EQ(losses("restored step 7, step 7 loss 9\nstep 1 lr 1 loss 3\n"), "7 9");
-  EXPECT_EQ(losses("iter 7 loss 9\nstep 1 loss 4\nstep 2 loss 3\nstep 3 loss 2\n"), "2 3, 3 2");
+  EXPECT_EQ(losses("iter 7 loss 9\nstep 1 loss 4\nstep 2 loss 3\nstep 3 loss 2\n"), "1 4, 2 3, 3 2");
   EXPECT_EQ(
       losses("loading: 50%|# | 1/2 [0:01<0:01]\rloading: 100%|##| 2/2 [0:01<0:01]\nstep 1 loss 3\nfinal loss 9\n"),
       "1 3");
   EXPECT_EQ(losses("step 1 lr 1\nstep 2 lr 1\nfinal loss 9\n"), "1 -, 2 -");
-  EXPECT_EQ(losses("step 1 lr 1\nloss 3\nstep 2 lr 1\nloss 2\nloss 1\n"), "0 2, 1 1");
-  const auto steps = StepReader().take(0, "steps: 100\nstep 1 loss 3\nstep 2 loss 2\n", 1);
-  ASSERT_EQ(steps.size(), 3U);
-  EXPECT_TRUE(steps[0].restarts && steps[1].restarts && !steps[2].restarts);
+  EXPECT_EQ(losses("steps: 100\nstep 1 loss 3\nstep 2 loss 2\n"), "1 3, 2 2");
+  // An evaluation's loss of the training is one only where there is no other.
+  EXPECT_EQ(losses("iter 1: loss 3\nstep 1: train loss 3.5, val loss 4\niter 2: loss 2\n"), "1 3, 2 2");
+}
+
+// So many lines as show how a number grows.
+std::string lines_of(const std::function<std::string(int)>& line, int lines = 8) {
+  std::string text;
+  for (int i = 1; i <= lines; ++i) text += line(i);
+  return text;
+}
+
+TEST(StepReader, FindsTheNumberThatGrowsByAConstant) {
+  const auto steps = [](const std::function<std::string(int)>& line) {
+    const std::vector<StepLine> all = steps_in(lines_of(line));
+    return fmt::format("{} {}", said(all.at(0)), said(all.back()));
+  };
+  EXPECT_EQ(steps([](int i) { return fmt::format("[1, {}] loss: {}.5\n", 2000 * i, i); }),
+            "2000 1.5 - - 16000 8.5 - -");
+  EXPECT_EQ(steps([](int i) {
+              return fmt::format("I1128 03:04:05.6 1400123 writer.py:48] [{}] acc=0.5, loss={}.5\n", 100 * i, i);
+            }),
+            "100 1.5 - - 800 8.5 - -");
+  EXPECT_EQ(steps([](int i) { return fmt::format("done with {} of it, nll {}.5\n", 10 * i, i); }),
+            "10 1.5 - - 80 8.5 - -");
+  EXPECT_EQ(steps([](int i) { return fmt::format("[{}]\ttrain-logloss:{}.5\ttest-logloss:{}.7\n", i - 1, i, i); }),
+            "0 1.5 - - 7 8.5 - -");
+  EXPECT_EQ(steps([](int i) { return fmt::format("[{}]\tlearn's l2: {}.5\tcheck's l2: {}.7\n", i, i, i); }),
+            "1 1.5 - - 8 8.5 - -");
+  EXPECT_EQ(steps([](int i) {
+              return fmt::format("{}:\tlearn: {}.5\ttest: {}.7\tbest: 1.5 ({})\ttotal: {}ms\n", i, i, i, i, 20 * i);
+            }),
+            "1 1.5 - - 8 8.5 - -");
+  EXPECT_EQ(steps([](int i) { return fmt::format("Cost after iteration {}: {}.5\n", 100 * i, i); }),
+            "100 1.5 - - 800 8.5 - -");
+  EXPECT_EQ(steps([](int i) {
+              return fmt::format("Ep. 1 : Up. {} : Sen. {},234 : Cost {}.5 * 1,234 : Time 0.02s\n", i, i, i);
+            }),
+            "1 1.5 - 20 8 8.5 - 20");
+  // Neither a clock nor a size grows so.
+  EXPECT_EQ(format_in(lines_of([](int i) { return fmt::format("ts {} lr 1 loss {}.5\n", 1764300000 + i, i); })).unit,
+            "line");
+  EXPECT_EQ(format_in(lines_of([](int i) { return fmt::format("mem {} loss {}.5\n", 100 + i, i); })).unit, "line");
+  // Samples are no steps, and a percentage counts where nothing else does.
+  const std::string samples =
+      lines_of([](int i) { return fmt::format("Train Epoch: 1 [{}/60000 ({}%)] Loss: {}.5\n", 640 * i, i, i); });
+  EXPECT_EQ(format_in(samples).unit, "sample");
+  EXPECT_EQ(losses(samples).substr(0, 8), "640 1.5,");
+  const std::string percentage =
+      lines_of([](int i) { return fmt::format("\rProgress: {}.5% words/sec: 12 avg.loss: {}.5", i, i); });
+  EXPECT_EQ(format_in(percentage).unit, "0.1 %");
+  EXPECT_EQ(losses(percentage).substr(0, 7), "15 1.5,");
+}
+
+TEST(StepReader, ReadsTables) {
+  EXPECT_EQ(losses("step,lr,loss\n1,0.1,2.5\n2,0.1,2.25\n"), "1 2.5, 2 2.25");
+  EXPECT_EQ(
+      losses("E    #       LOSS TEXT    SCORE\n---  ------  -----------  -----\n" +
+             lines_of([](int i) { return fmt::format("{:3d} {:7d} {:13.2f}    0.54\n", 0, 200 * i, i + 0.5); }, 4)),
+      "200 1.5, 400 2.5, 600 3.5, 800 4.5");
+  EXPECT_EQ(losses("| step | loss | lr |\n|---|---|---|\n| 1 | 2.5 | 0.1 |\n| 2 | 2.25 | 0.1 |\n"), "1 2.5, 2 2.25");
+  // Lines of one step: its number, then its loss.
+  EXPECT_EQ(losses(lines_of(
+                [](int i) { return fmt::format("| iterations | {} |\n| fps | 900 |\n| loss | {}.5 |\n", i, i); }, 3)),
+            "1 1.5, 2 2.5, 3 3.5");
+  EXPECT_EQ(losses(lines_of(
+                [](int i) {
+                  return fmt::format("[batch={}/800]:\n\t Train time/batch: {}\n\t Train loss/train/total: {}.5\n",
+                                     10 * i, i, i);
+                },
+                4)),
+            "10 1.5, 20 2.5, 30 3.5, 40 4.5");
+  EXPECT_EQ(
+      losses(lines_of(
+          [](int i) { return fmt::format("Epoch {}/80\n40/40 - 0s - 5ms/step - loss: {}.5 - val_loss: 3\n", i, i); },
+          5)),
+      "1 1.5, 2 2.5, 3 3.5, 4 4.5, 5 5.5");
+}
+
+// A bar counts every step, and the log beside it has the loss of some.
+TEST(StepReader, TakesTheFinerNumber) {
+  const std::string text = lines_of(
+      [](int i) {
+        return fmt::format("\r{}%|##  | {}/800 [00:01<00:09, 9.90it/s]", i / 8, i) +
+               (i % 5 == 0 ? fmt::format("\n{{'loss': {}.5, 'lr': 4e-05, 'epoch': 0.02}}\n", i) : "");
+      },
+      20);
+  const std::vector<StepLine> steps = steps_in(text);
+  ASSERT_EQ(steps.size(), 20U);
+  EXPECT_EQ(steps[4].loss, 5.5);
+  EXPECT_FALSE(steps[5].loss);
+}
+
+TEST(StepReader, TakesOneRank) {
+  const auto rank = [](int i, int of, const char* tag) { return fmt::format("{}step {} loss {}.{}\n", tag, i, i, of); };
+  const auto of_two = [&](const char* first, const char* second, bool swaps) {
+    return lines_of([&](int i) {
+      return swaps && i % 2 == 0 ? rank(i, 7, second) + rank(i, 5, first) : rank(i, 5, first) + rank(i, 7, second);
+    });
+  };
+  const std::string right = "1 1.5, 2 2.5, 3 3.5, 4 4.5, 5 5.5, 6 6.5, 7 7.5, 8 8.5";
+  for (const bool swaps : {false, true}) {
+    EXPECT_EQ(losses(of_two("[rank0]: ", "[rank1]: ", swaps)), right);
+    EXPECT_EQ(losses(of_two("[default0]:", "[default1]:", swaps)), right);
+    EXPECT_EQ(losses(of_two("0: ", "1: ", swaps)), right);
+    EXPECT_EQ(losses(of_two("[1,0]<stdout>: ", "[1,1]<stdout>: ", swaps)), right);
+    EXPECT_EQ(losses(of_two("", "", swaps)), right);
+  }
 }
 
 TEST(StepReader, CountsOnFromOneEpochToTheNext) {
@@ -240,50 +354,53 @@ TEST(StepReader, CountsOnFromOneEpochToTheNext) {
       losses("epoch 0 step 0/3 loss 9\nepoch 0 step 2/3 loss 8\nepoch 1 step 0/3 loss 7\nepoch 1 step 1/3 loss 6\n"),
       "0 9, 2 8, 3 7, 4 6");
   EXPECT_EQ(losses("epoch 1 step 1 loss 9\nepoch 1 step 2 loss 8\nepoch 2 step 1 loss 7\n"), "1 9, 2 8, 3 7");
-  EXPECT_EQ(losses("epoch 1 [3/3] loss 9\nepoch 2 [3/3] loss 8\n"), "3 9, 6 8");
+  EXPECT_EQ(losses("epoch 1 [3/3] loss 9\nepoch 2 [3/3] loss 8\n"),
+            "1 9, 2 8");  // of a bar that is always full its epoch counts
   EXPECT_EQ(losses("epoch 1 step 5 loss 9\nepoch 2 step 6 loss 8\n"), "5 9, 6 8");  // they count on themselves
 }
 
 // As tqdm does: the number is drawn before its loss is known.
 TEST(StepReader, WaitsForTheNewLossOfABar) {
-  StepReader reader;
-  EXPECT_EQ(said(reader.take(0, "1/9 [0:01, loss=3.5]\r", 1)), "1 3.5 - -");
-  EXPECT_EQ(said(reader.take(0, "2/9 [0:01, loss=3.5]\r", 2)), "");
-  const auto second = reader.take(0, "2/9 [0:01, loss=2.5]\r", 3);
+  StepReader reader(format_in("1/9 [0:01, 1it/s, loss=3.5]\r2/9 [0:01, 1it/s, loss=2.5]\r"));
+  const auto take = [&](const char* text, double seconds) {
+    return reader.take(LogLine{.text = text, .seconds = seconds});
+  };
+  EXPECT_EQ(said(take("1/9 [0:01, loss=3.5]", 1)), "1 3.5 - -");
+  EXPECT_EQ(said(take("2/9 [0:01, loss=3.5]", 2)), "");
+  const auto second = take("2/9 [0:01, loss=2.5]", 3);
   EXPECT_EQ(said(second), "2 2.5 - -");
   EXPECT_EQ(second.at(0).seconds, 3);
-  EXPECT_EQ(said(reader.take(0, "3/9 [0:01, loss=2.5]\r", 4)), "");
-  const auto fourth = reader.take(0, "4/9 [0:01, loss=1.5]\r", 5);  // the loss of step 3 really was that of step 2
+  EXPECT_EQ(said(take("3/9 [0:01, loss=2.5]", 4)), "");
+  const auto fourth = take("4/9 [0:01, loss=1.5]", 5);  // the loss of step 3 really was that of step 2
   EXPECT_EQ(said(fourth), "3 2.5 - - | 4 1.5 - -");
   EXPECT_EQ(fourth.at(0).seconds, 4);
-  EXPECT_EQ(said(reader.take(0, "5/9 [0:01, loss=1.5]", 6)), "");
+  EXPECT_EQ(said(take("5/9 [0:01, loss=1.5]", 6)), "");
   EXPECT_EQ(said(reader.end()), "5 1.5 - -");
 }
 
-TEST(StepReader, SeesBursts) {
-  StepReader reader;
-  const auto steps = reader.take(0, "step 1 loss 3\nstep 2 loss 2\na word\nstep 3 loss 1\n", 1);
-  ASSERT_EQ(steps.size(), 3U);
-  EXPECT_TRUE(reader.bursts());
-  for (int step = 4; step < 8; ++step) (void)reader.take(0, fmt::format("step {} loss 0.{}\n", step, step), step);
-  EXPECT_FALSE(reader.bursts());
-  EXPECT_FALSE(StepReader().bursts());
+TEST(StepReader, ShowsShapes) {
+  TrialLines trial;
+  EXPECT_FALSE(trial.learned());
+  trial.take(0, "loaded 12 files\niter 10: loss 3.1234, time 123.45ms\nloaded 1,234 files\n\x1b[2J\xff\xfeodd\n", 1);
+  EXPECT_EQ(trial.learned().value().format.value().shape, "iter STEP: loss LOSS, time Nms");
+  const auto shapes = trial.frequent_shapes();
+  ASSERT_EQ(shapes.size(), 3U);
+  EXPECT_EQ(shapes[0].shape, "loaded N files");
+  EXPECT_EQ(shapes[0].count, 2);
+  EXPECT_EQ(shapes[2].shape, "\\xff\\xfeodd");
+  EXPECT_EQ(trial.frequent_shapes(1).size(), 1U);
+  EXPECT_EQ(format_in("loss 3.1\nloss 2.9\n").shape, "each line a step: loss LOSS");
 }
 
-TEST(StepReader, ShowsShapes) {
-  StepReader reader;
-  EXPECT_EQ(reader.shape(), "");
-  (void)reader.take(0, "loaded 12 files\niter 10: loss 3.1234, time 123.45ms\nloaded 1,234 files\n\x1b[2J\xff\xfeodd\n",
-                    1);
-  EXPECT_EQ(reader.shape(), "iter N: loss N, time Nms");
-  const auto shapes = reader.frequent_shapes();
-  ASSERT_EQ(shapes.size(), 3U);
-  EXPECT_EQ(shapes[0], std::pair(std::string("loaded N files"), int64_t{2}));
-  EXPECT_EQ(shapes[2], std::pair(std::string("\\xff\\xfeodd"), int64_t{1}));
-  EXPECT_EQ(reader.frequent_shapes(1).size(), 1U);
-  StepReader unnumbered;
-  (void)unnumbered.take(0, "loss 3.1\nloss 2.9\n", 1);
-  EXPECT_EQ(unnumbered.shape(), "each line a step: loss N");
+// What it proposes finds the step and the loss of the line that it was made from.
+TEST(StepReader, ProposesARegularExpression) {
+  for (const char* line :
+       {"u 12 -> value 2.5 (0.1 s)", "  [12] a.b|c=2.5", "x's 12: 2.5", "12\u2192 2.5", "2.5 | 12"}) {
+    const std::string pattern = harness::pattern_for(line);
+    EXPECT_EQ(losses(std::string(line) + "\n", pattern), "12 2.5") << line << " by " << pattern;
+    EXPECT_EQ(pattern.find('\''), std::string::npos);
+  }
+  EXPECT_EQ(harness::pattern_for("no number"), "");
 }
 
 size_t resident_bytes() {
@@ -293,19 +410,18 @@ size_t resident_bytes() {
 }
 
 TEST(StepReader, NeedsLittleMemory) {
-  StepReader reader;
-  (void)reader.take(0, "a line\na line\nstep 1 loss 9\n", 1);
+  TrialLines reader;
+  reader.take(0, "a line\na line\nstep 1 loss 9\n", 1);
   const size_t before = resident_bytes();
   const std::string block(1 << 20, 'x');
-  for (int i = 0; i < 1000; ++i) (void)reader.take(0, block, 1);  // a line of 1 GB
-  for (int i = 0; i < 50'000; ++i) {                              // as many shapes
+  for (int i = 0; i < 1000; ++i) reader.take(0, block, 1);  // a line of 1 GB
+  for (int i = 0; i < 50'000; ++i) {                        // as many shapes
     std::string word;
     for (int rest = i; rest > 0; rest /= 26) word += static_cast<char>('a' + rest % 26);
-    (void)reader.take(1, std::string(1000, '!') + word + "\n" + word + "\na line\n", 1);
+    reader.take(1, std::string(1000, '!') + word + "\n" + word + "\na line\n", 1);
   }
-  EXPECT_LT(resident_bytes(), before + (16 << 20));
-  EXPECT_EQ(reader.frequent_shapes(1).at(0).first, "a line");
-  EXPECT_EQ(said(reader.take(0, " loss 5\nstep 2 loss 8\n", 2)), "2 8 - -");
+  EXPECT_LT(resident_bytes(), before + (32 << 20));
+  EXPECT_EQ(reader.frequent_shapes(1).at(0).shape, "a line");
   EXPECT_EQ(losses(std::string(4096 - 13, ' ') + "step 1 loss 3"), "1 3");
   EXPECT_EQ(losses(std::string(4096 - 12, ' ') + "step 1 loss 3"), "1 -");  // cut
 }
@@ -320,7 +436,7 @@ TEST(StepReader, TakesARegularExpression) {
   EXPECT_EQ(losses(std::string(4000, 'a') + "\n", "^(a+)+(?P<step>x)$"), "");  // exponential time, were there no limit
   EXPECT_EQ(losses("\xff step 7\n", "\xff step (?P<step>.*)"), "7 -");
   for (const char* bad : {"(", "loss (.*)", "(?P<lass>.*)", "(?P<step>"}) {
-    EXPECT_THROW(StepReader{bad}, std::invalid_argument) << bad;
+    EXPECT_THROW(TrialLines{bad}, std::invalid_argument) << bad;
   }
 }
 

@@ -1,0 +1,471 @@
+#include "ablations/run/command_process.h"
+
+#include "ablations/run/program_versions.h"
+#include "ablations/run/run.h"
+#include "files/files.h"
+#include "files/printable.h"
+#include "files/resources.h"
+#include "harness/machine/machine.h"
+#include "harness/process/descendants.h"
+#include "harness/stats/stats.h"
+#include "text/figures.h"
+#include "text/text.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <regex>
+#include <stdexcept>
+
+namespace ablations {
+
+namespace fs = std::filesystem;
+using harness::ChildResult;
+using harness::StepLine;
+
+namespace {
+
+double monotonic_s() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Bytes in memory of these processes now; pages that they share count for each.
+int64_t resident_bytes_of(const std::vector<pid_t>& processes) {
+  int64_t pages = 0;
+  for (const pid_t pid : processes) {
+    std::ifstream stream(fmt::format("/proc/{}/statm", pid));
+    int64_t size = 0, resident = 0;
+    if (stream >> size >> resident) pages += resident;
+  }
+  return pages * ::sysconf(_SC_PAGESIZE);
+}
+
+// What such a program has started elsewhere does not end with it.
+void tell_of_client(const std::string& text) {
+  for (const char* client : {"docker", "podman", "kubectl", "ssh", "srun"}) {
+    if (std::regex_search(text, std::regex(fmt::format("(^|[ /;&|]){} ", client)))) {
+      fmt::print(stderr, "note: {0} had to be killed: what it started elsewhere may go on ({0} is only a client)\n",
+                 client);
+    }
+  }
+}
+
+// The executables and libraries of these processes.
+void add_executed_code(std::set<fs::path>& code, const std::vector<pid_t>& processes) {
+  for (const pid_t pid : processes) {
+    std::ifstream maps(fmt::format("/proc/{}/maps", pid));
+    for (std::string line; std::getline(maps, line);) {  // "7f00-7f01 r-xp 00000000 08:01 1234   /usr/lib/libc.so.6"
+      const size_t path = line.find('/');
+      if (path != std::string::npos && line.find("x", line.find(' ')) < line.find(' ', line.find(' ') + 1)) {
+        code.insert(line.substr(path));
+      }
+    }
+  }
+}
+
+// The Python files that client/look has told of, each on a line.
+void add_told_code(std::set<fs::path>& code, const fs::path& told, const fs::path& directory) {
+  std::ifstream stream(told);
+  std::error_code error;
+  for (std::string line; std::getline(stream, line) && code.size() < 100000;) {
+    const fs::path file = fs::canonical(directory / line, error);
+    if (!error) code.insert(file);
+  }
+  fs::remove(told, error);
+}
+
+}  // namespace
+
+void add_variables(std::vector<std::string>& variables, const fs::path& own) {
+  variables.insert(variables.end(), {"PYTHONUNBUFFERED=1", "WANDB_MODE=offline", "WANDB_DIR=" + own.string(),
+                                     "MLFLOW_TRACKING_URI=file://" + own.string()});
+}
+
+std::string python_path_with_look() {
+  const char* const path = std::getenv("PYTHONPATH");
+  return fmt::format("PYTHONPATH={}{}", (files::resource_root() / "client" / "look").string(),
+                     path != nullptr && *path != '\0' ? ":" + std::string(path) : "");
+}
+
+std::string text_for(const TypedCommand& command, const fs::path& own) {
+  if (command.text.find("{run}") != std::string::npos &&
+      own.string().find_first_of(" \t\n'\"\\$`&|;<>()*?[]{}#!~^") != std::string::npos) {
+    throw std::invalid_argument(fmt::format(
+        "{{run}} would become {}, which sh does not take as it is: choose an --out without blanks and marks",
+        files::in_quotes(own.string())));
+  }
+  return replaced(command.text, "{run}", own.string());
+}
+
+CommandProcess::CommandProcess(const Plan& plan, const TypedCommand& command, std::string id, fs::path folder)
+    : plan_(plan),
+      command_(command),
+      id_(std::move(id)),
+      folder_(std::move(folder)),
+      own_(fs::absolute(folder_ / "runs" / id_)),
+      client_log_(fs::absolute(folder_ / "logs" / (id_ + ".steps.jsonl"))),
+      client_(client_log_),
+      pace_{.pace = command.trial.pace(), .doubt = ""},
+      window_(empty_window(command.trial.pace(), command.trial.unit())) {
+  if (!plan.commands->steps_from.empty()) {
+    reader_.emplace(harness::StepPattern(plan.commands->steps_from));
+  } else if (command.trial.format) {
+    reader_.emplace(step_format(*command.trial.format));
+  }
+}
+
+CommandProcess CommandProcess::trial(const Plan& plan, const TypedCommand& command, std::string id, fs::path folder,
+                                     std::set<fs::path>* code) {
+  CommandProcess process(plan, command, std::move(id), std::move(folder));
+  process.reader_.reset();
+  process.trial_.emplace(plan.commands->steps_from);
+  process.code_ = code;
+  return process;
+}
+
+// Of numbers that are no steps the lines are counted.
+harness::StepWindow CommandProcess::empty_window(const harness::Pace& pace, const std::string& unit) const {
+  return {plan_.warmup_steps, plan_.timed_steps, pace, /*counts_lines=*/unit != "step"};
+}
+
+double CommandProcess::now_s() const { return monotonic_s() - begun_s_; }
+
+void CommandProcess::make(const std::function<void(std::string_view)>& on_line) {
+  on_line_ = on_line;
+  std::error_code ignored;
+  fs::remove_all(own_, ignored);
+  fs::create_directories(own_);
+  fs::remove(client_log_, ignored);
+  begun_s_ = monotonic_s();
+  child_ = harness::run_child(
+      {.argv = {"/bin/sh", "-c", text_for(command_, own_)},
+       .log = log(),
+       .limit_s = plan_.run_limit_s,
+       .environment = environment(),
+       .of_others = true,
+       .directory = command_.directory,
+       .terminal = command_.trial.terminal,
+       .on_output = [this](int stream, std::string_view bytes) { return take_output(stream, bytes); },
+       .on_look = [this](const std::vector<pid_t>& tree) { return look(tree); }});
+  if (child_.end == ChildResult::End::exited) {
+    take_client();
+    if (trial_) {
+      trial_->end();
+      review(/*at_end=*/true);
+    } else if (reader_ && !by_client_) {
+      for (const auto& line : lines_.end()) {
+        for (const StepLine& step : reader_->take(line)) take(step);
+      }
+      for (const StepLine& step : reader_->end()) take(step);
+    }
+    if (!has_enough_ && window_.end()) has_enough_ = window_.is_full();
+    if (has_enough_ && watches_) end_window();
+  }
+  if (trial_ && by_client_) learned_ = trial_->learned();  // whose losses are guarded
+  versions_ = trial_ ? versions_of(loaded_) : command_.trial.versions;
+  if (code_ != nullptr) add_told_code(*code_, code_file(), command_.directory);
+  if (child_.killed) tell_of_client(command_.text);
+  gpus_.wait_until_free();
+  fs::remove_all(own_, ignored);
+}
+
+bool CommandProcess::by_loss() const {
+  return std::ranges::all_of(losses(), [](const std::optional<double>& loss) { return loss.has_value(); });
+}
+
+std::string CommandProcess::shape() const {
+  if (by_client_) return "lines of ladder_client";
+  if (!plan_.commands->steps_from.empty()) return "what --steps-from finds";
+  return learned_ ? learned_->format->shape : command_.trial.shape;
+}
+
+std::optional<harness::StepFormat> CommandProcess::format() const { return learned_ ? learned_->format : std::nullopt; }
+
+bool CommandProcess::holds_back() const {
+  if (by_client_ || !learned_) return false;
+  const std::vector<StepLine>& steps = learned_->steps;
+  size_t grouped = 0;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const bool with_next = i + 1 < steps.size() && steps[i + 1].read == steps[i].read;
+    grouped += with_next || (i > 0 && steps[i - 1].read == steps[i].read) ? 1 : 0;
+  }
+  return 2 * grouped > steps.size();
+}
+
+std::string CommandProcess::fault(bool shows_end) const {
+  if (has_enough_) return "";
+  const std::vector<StepLine>& lines = window_.lines();
+  const std::string seen = fmt::format("{} of warm-up and {} timed are needed: --warmup, --steps", plan_.warmup_steps,
+                                       std::max(plan_.timed_steps, harness::least_intervals));
+  const std::string how = child_.end == ChildResult::End::exited && child_.code == 0
+                              ? "ended by itself"
+                              : child_.describe(plan_.run_limit_s);
+  const std::string last = last_line(log(), "\r\n");  // of a bar what it shows now
+  const std::string said = last.empty() || shows_end ? "" : "; its last line: " + last;
+  if (lines.empty()) {
+    const bool is_refused = !client_.has_begun() && fs::exists(fs::symlink_status(client_log_));
+    const std::string file = is_refused ? "; the file that LADDER_LOG names must be a regular one" : "";
+    const int64_t validations = trial_ ? trial_->refused() : 0;
+    const std::string refused =
+        validations == 0 ? ""
+                         : fmt::format("; {} taken for a validation's, by a word before the step (val, test)",
+                                       number_of(validations, "line") + (validations == 1 ? " was" : " were"));
+    return fmt::format("{} before a step was found in what it printed{}{}{}", how, refused, file, said);
+  }
+  std::set<double> reads;
+  for (const StepLine& line : lines) reads.insert(line.seconds);
+  const bool at_once = std::ssize(lines) > harness::least_intervals && lines.size() > 4 * reads.size();
+  if (!by_client_ && (pace_.needs_more || at_once)) {
+    return fmt::format(
+        "its {} step lines came at once, in {}: something holds back what it prints (conda run: --no-capture-output; "
+        "Python: PYTHONUNBUFFERED=1; others: stdbuf -oL, or --terminal)",
+        lines.size(), number_of(std::ssize(reads), "read"));
+  }
+  const auto steps = lines.back().step - lines.front().step;
+  return fmt::format("{} after {} {}{}; {}{}", how, steps, command_.trial.unit(), steps == 1 ? "" : "s", seen, said);
+}
+
+std::string CommandProcess::doubt() const {
+  if (by_client_) return "";
+  if (learned_ && std::ranges::any_of(learned_->steps, &StepLine::comma)) {
+    return "its losses have one comma before three digits (3,100), which may be 3100 or 3.1: let it print a point "
+           "(LC_ALL=C)";
+  }
+  return pace_.doubt;
+}
+
+// Of each line. A loss that was printed while a client tells of the steps is the last step's before it.
+std::vector<std::optional<double>> CommandProcess::losses() const {
+  const std::vector<StepLine>& lines = window_.lines();
+  std::vector<std::optional<double>> losses;
+  auto printed = printed_losses_.begin();
+  for (size_t i = 0; i < lines.size(); ++i) {
+    losses.push_back(lines[i].loss);
+    const double next_s = i + 1 < lines.size() ? lines[i + 1].seconds : lines[i].seconds + 1;
+    while (printed != printed_losses_.end() && printed->first < lines[i].seconds) ++printed;
+    if (!losses.back() && printed != printed_losses_.end() && printed->first < next_s) losses.back() = printed->second;
+  }
+  return losses;
+}
+
+Record CommandProcess::record(const PlannedRun& run, const std::vector<std::string>& applied,
+                              const Environment& here) const {
+  Record record;
+  record.id = run.id;
+  record.recipe = record.observations = files::Json::object();
+  record.optimizations = applied;
+  record.environment = here;
+  const std::vector<StepLine>& lines = window_.lines();
+  const std::vector<double> timed = window_.timed_ms();
+  const std::optional<int64_t> tokens = tokens_per_step();
+  RunTiming& timing = record.timing;
+  timing.step_ms = window_.step_ms();
+  timing.warmup_steps = static_cast<int64_t>(window_.first_timed());
+  timing.window_ms = 1000 * (lines.back().seconds - lines[window_.first_timed()].seconds);
+  timing.processor_lost = lost();
+  record.summary = ablations::summary_of(timed, tokens.value_or(0));
+  CommandRun command{.text = command_.text,
+                     .steps = {},
+                     .seconds = {},
+                     .first_step_s = lines.front().seconds,
+                     .shape = shape(),
+                     .unit = by_client_ ? "step" : command_.trial.unit(),
+                     .has_all = !by_client_ && pace_.pace.has_all(),
+                     .by_loss = by_loss(),
+                     .ended_by_us = child_.end == ChildResult::End::enough,
+                     .own_ms = own_ms(),
+                     .tokens_per_step = tokens};
+  const std::vector<std::optional<double>> all_losses = losses();
+  const bool has_any = std::ranges::any_of(all_losses, [](const auto& loss) { return loss.has_value(); });
+  for (size_t i = 0; i < lines.size(); ++i) {
+    command.steps.push_back(lines[i].step);
+    command.seconds.push_back(lines[i].seconds);
+    if (i == 0) continue;
+    const std::optional<double>& loss = all_losses[i];
+    const bool is_finite = loss && std::abs(*loss) <= 1e100;  // which a record can hold
+    timing.loss.push_back(is_finite ? loss : std::nullopt);
+    if (!loss && has_any) command.unprinted.push_back(static_cast<int64_t>(i) - 1);
+  }
+  command.terminal = command_.trial.terminal;
+  command.stated = client_.stated();
+  command.versions = versions_;
+  if (!command_.trial.commit.empty()) command.commit = command_.trial.commit;
+  record.proofs = client_.proofs();
+  record.command = std::move(command);
+  record.memory.peak_bytes = resident_bytes_;
+  record.memory.peak_source = "resident sets of its processes, twice a second";
+  if (gpus_.peak_bytes() > 0) {
+    record.memory.peak_bytes = gpus_.peak_bytes();
+    record.memory.peak_source = "its processes on the GPU (NVML), twice a second";
+  }
+  record.flags.emplace();
+  const int64_t steps = lines.back().step - lines[window_.first_timed()].step;
+  gpus_.complete(record, tokens.value_or(0) * steps);
+  for (const std::string& flag : {harness::flag(timing.processor_lost.value_or(0)), harness::flag_of_pause(timed)}) {
+    if (!flag.empty()) record.flags->push_back(flag);
+  }
+  return record;
+}
+
+std::vector<std::string> CommandProcess::environment() const {
+  std::vector<std::string> variables{fmt::format("LADDER_LOG={}", client_log_.string()),
+                                     fmt::format("LADDER_STEPS={}+{}", plan_.warmup_steps, plan_.timed_steps)};
+  if (code_ != nullptr) {
+    variables.insert(variables.end(), {"LADDER_CODE=" + code_file().string(), python_path_with_look()});
+  }
+  variables.insert(variables.end(), command_.variables.begin(), command_.variables.end());
+  if (plan_.commands->hook) variables.insert(variables.end(), {"LADDER_HOOK=1", python_path_with_look()});
+  if (!plan_.commands->as_is) add_variables(variables, own_);
+  return variables;
+}
+
+fs::path CommandProcess::code_file() const { return fs::absolute(folder_ / "logs" / (id_ + ".code")); }
+
+// These return whether more is needed.
+bool CommandProcess::take_output(int stream, std::string_view bytes) {
+  if (has_enough_) return false;
+  if (trial_) {
+    trial_->take(stream, bytes, now_s());
+    if (!by_client_ && client_.has_begun()) return take_client();
+    return by_client_ || review(/*at_end=*/false);
+  }
+  for (const auto& line : lines_.take(stream, bytes, now_s())) {
+    if (!reader_) continue;
+    const std::vector<StepLine> steps = reader_->take(line);
+    if (by_client_ || client_.has_begun()) {
+      add_printed_losses(steps);
+    } else if (!std::ranges::all_of(steps, [this](const StepLine& step) { return take(step); })) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void CommandProcess::add_printed_losses(const std::vector<StepLine>& steps) {
+  for (const StepLine& step : steps) {
+    if (step.loss) printed_losses_.emplace_back(step.seconds, *step.loss);
+  }
+}
+
+// A client's lines take the place of printed ones, from its first word on.
+bool CommandProcess::take_client() {
+  if (has_enough_) return false;
+  if (!by_client_ && client_.has_begun()) {
+    by_client_ = true;
+    if (watches_) gpus_.end();
+    watches_ = false;
+    pace_ = {};
+    window_ = empty_window({}, "step");
+  }
+  const std::vector<StepLine> steps = client_.read(begun_s_);
+  return std::ranges::all_of(steps, [this](const StepLine& step) { return take(step); });
+}
+
+bool CommandProcess::take(const StepLine& line) {
+  if (!window_.take(line)) return true;
+  on_line_(fmt::format("{} {}", std::min(window_.made(), plan_.warmup_steps + plan_.timed_steps),
+                       plan_.warmup_steps + plan_.timed_steps));
+  if (window_.has_begun() && !watches_) begin_window();
+  if (window_.is_full()) end_window();
+  return !has_enough_;
+}
+
+// Reads a trial's lines again once there are enough new ones. It goes on until its number is sure: for some seconds,
+// unless its lines name their steps and losses.
+bool CommandProcess::review(bool at_end) {
+  constexpr double look_s = 3, give_up_s = 30;
+  constexpr size_t many = 200;
+  const double now = now_s();
+  const size_t lines = trial_->lines();
+  if (lines > 0 && first_output_s_ < 0) first_output_s_ = now;
+  const bool is_time = at_end || (now > reviewed_s_ + 4 * review_cost_s_ &&
+                                  (10 * lines > 11 * reviewed_lines_ || now > reviewed_s_ + 0.3));
+  if (by_client_ || lines == reviewed_lines_ + (at_end ? lines + 1 : 0) || !is_time) return true;
+  reviewed_lines_ = lines;
+  learned_ = trial_->learned();
+  reviewed_s_ = now_s();
+  review_cost_s_ = reviewed_s_ - now;
+  if (!learned_) return lines < many || now < first_output_s_ + give_up_s;
+  pace_ = harness::pace_of(learned_->steps);
+  window_ = empty_window(pace_.pace, learned_->format ? learned_->format->unit : "step");
+  for (const StepLine& step : learned_->steps) window_.take(step);
+  if (at_end) window_.end();
+  const bool is_sure = (!learned_->format || is_named(*learned_->format)) && pace_.doubt.empty();
+  has_enough_ =
+      window_.is_full() && !pace_.needs_more && (at_end || is_sure || now > learned_->steps.front().seconds + look_s);
+  return !has_enough_;
+}
+
+bool CommandProcess::look(const std::vector<pid_t>& tree) {
+  tree_ = tree;
+  resident_bytes_ = std::max(resident_bytes_, resident_bytes_of(tree));
+  gpus_.look(tree);
+  if (code_ != nullptr) add_executed_code(*code_, tree);
+  if (trial_) add_executed_code(loaded_, tree);
+  return take_client();
+}
+
+// With what its processes have started since somebody looked.
+void CommandProcess::renew_tree() {
+  for (size_t i = 0, known = tree_.size(); i < known; ++i) {
+    for (const pid_t pid : harness::process_tree(tree_[i])) {
+      if (std::ranges::find(tree_, pid) == tree_.end()) tree_.push_back(pid);
+    }
+  }
+}
+
+void CommandProcess::begin_window() {
+  watches_ = true;
+  renew_tree();
+  gpus_.look(tree_);
+  window_begun_s_ = monotonic_s();
+  before_ = harness::processor_time(tree_);
+  gpus_.begin(tree_);
+}
+
+void CommandProcess::end_window() {
+  if (watches_) gpus_.end();
+  watches_ = false;
+  has_enough_ = true;
+  if (code_ != nullptr) add_executed_code(*code_, tree_);
+  window_s_ = monotonic_s() - window_begun_s_;
+  renew_tree();
+  after_ = harness::processor_time(tree_);
+  resident_bytes_ = std::max(resident_bytes_, resident_bytes_of(tree_));
+}
+
+// Its threads are taken to be as many as were busy.
+std::optional<double> CommandProcess::lost() const {
+  const double timed_s = window_.lines().back().seconds - window_.lines()[window_.first_timed()].seconds;
+  if (!before_ || !after_ || window_s_ < timed_s / 2) return std::nullopt;  // lines of a client come late, at once
+  const int cores = harness::this_cpu().logical_cores;
+  const int threads = std::clamp(static_cast<int>(std::lround((after_->ran_s - before_->ran_s) / window_s_)), 1, cores);
+  return harness::share_lost(*before_, *after_, window_s_, threads, cores);
+}
+
+std::optional<double> CommandProcess::own_ms() const {
+  std::vector<double> own;
+  for (size_t i = window_.first_timed() + 1; i < window_.lines().size(); ++i) {
+    if (window_.lines()[i].own_ms) own.push_back(*window_.lines()[i].own_ms);
+  }
+  return own.empty() ? std::nullopt : std::optional(harness::median(own));
+}
+
+std::optional<int64_t> CommandProcess::tokens_per_step() const {
+  if (plan_.commands->tokens_per_step > 0) return plan_.commands->tokens_per_step;
+  if (by_client_) return client_.tokens();
+  std::vector<double> tokens;  // by a line's own time and rate, which need not be true to tell how many
+  for (size_t i = window_.first_timed() + 1; i < window_.lines().size(); ++i) {
+    const StepLine& line = window_.lines()[i];
+    if (line.own_ms && line.tokens_per_s) tokens.push_back(*line.own_ms * *line.tokens_per_s / 1e3);
+  }
+  const double median = tokens.empty() ? 0 : harness::median(tokens);
+  return median >= 1 && median < 1e15 ? std::optional(std::llround(median)) : std::nullopt;
+}
+
+}  // namespace ablations

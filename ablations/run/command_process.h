@@ -1,0 +1,114 @@
+// One process of a command of `ladder measure`, from its start until it has made its steps: what it printed, how long
+// its steps took, what it used of the machine.
+//
+// To print a loss, the device must have computed it. So the time between two lines with a loss is honest on a GPU, too.
+#pragma once
+
+#include "ablations/run/client_log.h"
+#include "ablations/run/used_gpus.h"
+#include "harness/lines/step_pace.h"
+#include "harness/lines/step_reader.h"
+#include "harness/machine/processor_time.h"
+#include "harness/process/process.h"
+#include "results/plan.h"
+#include "results/record.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace ablations {
+
+class CommandProcess {
+ public:
+  // A run, whose lines are read as the command's trial says.
+  CommandProcess(const Plan& plan, const TypedCommand& command, std::string id, std::filesystem::path folder);
+  // A trial: its own lines decide. `code`: what it reads of code is added there, by a hook that a run must not have.
+  static CommandProcess trial(const Plan& plan, const TypedCommand& command, std::string id,
+                              std::filesystem::path folder, std::set<std::filesystem::path>* code);
+
+  // Starts it and waits for its end. on_line gets "STEPS WANTED", of steps.
+  void make(const std::function<void(std::string_view)>& on_line);
+
+  [[nodiscard]] const harness::ChildResult& child() const { return child_; }
+  [[nodiscard]] const UsedGpus& gpus() const { return gpus_; }
+  [[nodiscard]] std::filesystem::path log() const { return folder_ / "logs" / (id_ + ".log"); }
+  [[nodiscard]] const harness::StepWindow& window() const { return window_; }
+  [[nodiscard]] bool by_loss() const;  // each line has one
+  [[nodiscard]] bool by_client() const { return by_client_; }
+  [[nodiscard]] std::string shape() const;
+
+  // Why it has no number; empty: it has one. `shows_end`: somebody shows the end of its log.
+  [[nodiscard]] std::string fault(bool shows_end = false) const;
+
+  // Of a trial.
+  [[nodiscard]] const harness::TrialLines& printed() const { return *trial_; }
+  [[nodiscard]] std::optional<harness::StepFormat> format() const;
+  [[nodiscard]] const harness::Pace& pace() const { return pace_.pace; }
+  [[nodiscard]] const std::map<std::string, std::string>& versions() const { return versions_; }
+  [[nodiscard]] bool holds_back() const;    // it prints several steps at a time
+  [[nodiscard]] std::string doubt() const;  // why its numbers cannot be believed; empty: they can
+
+  [[nodiscard]] Record record(const PlannedRun& run, const std::vector<std::string>& applied,
+                              const Environment& here) const;
+
+ private:
+  [[nodiscard]] std::vector<std::string> environment() const;
+  [[nodiscard]] harness::StepWindow empty_window(const harness::Pace& pace, const std::string& unit) const;
+  [[nodiscard]] double now_s() const;
+  bool take_output(int stream, std::string_view bytes);
+  bool take_client();
+  bool take(const harness::StepLine& line);
+  bool review(bool at_end);
+  void add_printed_losses(const std::vector<harness::StepLine>& steps);
+  bool look(const std::vector<pid_t>& tree);
+  void renew_tree();
+  void begin_window();
+  void end_window();
+  [[nodiscard]] std::optional<double> lost() const;
+  [[nodiscard]] std::optional<double> own_ms() const;
+  [[nodiscard]] std::optional<int64_t> tokens_per_step() const;
+  [[nodiscard]] std::filesystem::path code_file() const;
+  [[nodiscard]] std::vector<std::optional<double>> losses() const;
+
+  const Plan& plan_;
+  const TypedCommand& command_;
+  std::string id_;
+  std::filesystem::path folder_, own_, client_log_;
+  ClientLog client_;
+  harness::LineSplitter lines_;
+  std::optional<harness::StepReader> reader_;  // of a run
+  std::optional<harness::TrialLines> trial_;   // of a trial
+  std::optional<harness::TrialLines::Learned> learned_;
+  harness::PaceFound pace_;
+  size_t reviewed_lines_ = 0;
+  double reviewed_s_ = 0, review_cost_s_ = 0, first_output_s_ = -1;
+  harness::StepWindow window_;
+  std::vector<std::pair<double, double>> printed_losses_;  // seconds, loss: where a client tells of the steps
+  std::function<void(std::string_view)> on_line_;
+  UsedGpus gpus_;
+  harness::ChildResult child_{};
+  double begun_s_ = 0, window_begun_s_ = 0, window_s_ = 0;
+  std::vector<pid_t> tree_;
+  bool by_client_ = false, watches_ = false, has_enough_ = false;
+  std::set<std::filesystem::path> loaded_;  // by a trial
+  std::map<std::string, std::string> versions_;
+  std::set<std::filesystem::path>* code_ = nullptr;
+  int64_t resident_bytes_ = 0;
+  std::optional<harness::ProcessorTime> before_, after_;
+};
+
+// What keeps runs apart, and what they print from being held back.
+void add_variables(std::vector<std::string>& variables, const std::filesystem::path& own);
+std::string python_path_with_look();
+// With the run's own folder in place of {run}. It may stand between quotes or not, so its path must need none.
+std::string text_for(const TypedCommand& command, const std::filesystem::path& own);
+
+}  // namespace ablations

@@ -1,0 +1,36 @@
+// The trial of a command before its runs: which numbers it prints, how long it takes, what it does in PyTorch.
+#pragma once
+
+#include "results/plan.h"
+
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <string>
+
+namespace ablations {
+
+// The command of a rung. Throws std::invalid_argument if it has none.
+const TypedCommand& command_of(const Plan& plan, size_t rung);
+
+// Tries a rung's command as its runs will be made, with cold caches. What it prints goes to FOLDER/logs/trial-NAME.log.
+// Returns none if it was interrupted. Throws std::invalid_argument, with the end of what it printed, if it does not
+// make its steps. `code` gets the files of code that it reads: Python's, executables, libraries.
+std::optional<Trial> tried(const Plan& plan, size_t rung, const std::filesystem::path& folder,
+                           std::set<std::filesystem::path>* code = nullptr);
+
+// What that try printed.
+std::filesystem::path trial_log(const Plan& plan, size_t rung, const std::filesystem::path& folder);
+
+// Runs a rung's command once more until client/look has written `file`, what it does in PyTorch. Returns why there is
+// none; empty: there is. That run is not timed.
+std::string look_at(const Plan& plan, size_t rung, const std::filesystem::path& folder,
+                    const std::filesystem::path& file);
+
+// What a run of the command will take, by its trial. Its first step is warm then.
+double run_s(const Plan& plan, const Trial& trial);
+
+// Prints the end of what a program printed on standard error.
+void show_end(const std::filesystem::path& log);
+
+}  // namespace ablations
