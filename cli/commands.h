@@ -61,10 +61,12 @@ struct ProfileFlags {
 };
 int profile(const ProfileFlags& flags);
 
+constexpr const char* usual_baselines = "results/baselines";  // of a gate of ladder programs
+
 struct GateFlags {
   WorkloadFlags workload;
-  std::string base, head;                       // a bundle's folder or a program; head empty: this program
-  std::string baselines = "results/baselines";  // compared with if base is empty, and saved into
+  std::string base, head;  // a bundle's folder or a program; head empty: this program
+  std::string baselines;   // compared with if base is empty, and saved into
   std::string ladder, out;
   std::vector<std::string> rungs;  // empty: the last that applies here
   double min_effect = harness::usual_min_effect;

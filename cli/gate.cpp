@@ -1,6 +1,7 @@
 // `ladder gate`: its flags and its help. What it does is in cli/gpt2/gate.cpp.
 #include "cli/command.h"
 #include "cli/commands.h"
+#include "files/resources.h"
 
 #include <fmt/format.h>
 
@@ -12,7 +13,15 @@ namespace cli {
 
 namespace {
 
-int gate_of(const GateFlags& flags) { return flags.command.empty() ? gate(flags) : gate_of_commits(flags); }
+// A command's noise belongs to the user, not to the repository that is measured.
+int gate_of(const GateFlags& given) {
+  GateFlags flags = given;
+  const bool is_of_command = !flags.command.empty();
+  if (flags.baselines.empty()) {
+    flags.baselines = is_of_command ? (files::cache_folder() / "baselines").string() : usual_baselines;
+  }
+  return is_of_command ? gate_of_commits(flags) : gate(flags);
+}
 
 }  // namespace
 
@@ -46,7 +55,7 @@ void add_gate(CommandLine& line) {
   add_text(command, "--head", flags.head, "the program as it is now (default: this one; with a command HEAD)", "PATH");
   add_output(command, "--baselines", flags.baselines,
              "folder with baselines by device and recipe: compared with if there is no --base, and where --save "
-             "stores (default: results/baselines)",
+             "stores (default: results/baselines; of a command: in the cache folder)",
              "FOLDER");
   command.add_flag("--calibrate", flags.calibrate,
                    "--head against itself: how small a difference this machine can show");

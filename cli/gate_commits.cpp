@@ -5,6 +5,7 @@
 #include "ablations/plan/make_plan.h"
 #include "ablations/run/command_files.h"
 #include "ablations/run/command_run.h"
+#include "ablations/run/command_trial.h"
 #include "ablations/run/study_folder.h"
 #include "cli/commands.h"
 #include "cli/gate_run.h"
@@ -71,17 +72,24 @@ Record expected_record(const Plan& plan) {
   return record;
 }
 
+// Throws harness::Unfit where no noise is stored. The command's GPUs are not known before its trial.
+void check_has_noise(const GateFlags& flags, const Plan& plan) {
+  Record with_gpu = expected_record(plan);
+  with_gpu.monitor.emplace();
+  const fs::path file = noise_file(plan.gate->baselines, expected_record(plan));
+  if (fs::exists(file) || fs::exists(noise_file(plan.gate->baselines, with_gpu))) return;
+  throw harness::Unfit(
+      fmt::format("--catch {:g}: needs this command's noise on this device ({}); ladder gate --calibrate --save -- "
+                  "COMMAND measures it",
+                  100 * flags.catches, file.string()));
+}
+
 // Sets the least effect, half of what is to be caught, and the fewest pairs that catch it in 95 % of gates. A slowdown
 // of that size must lie above the least effect and the noise floor together. Throws harness::Unfit where no noise is
 // stored, or the time is not enough.
 void choose_pairs(Plan& plan, const GateFlags& flags) {
+  check_has_noise(flags, plan);
   const fs::path file = noise_file(plan.gate->baselines, expected_record(plan));
-  if (!fs::exists(file)) {
-    throw harness::Unfit(
-        fmt::format("--catch needs this command's noise on this device ({}); ladder gate --calibrate "
-                    "--save -- COMMAND measures it",
-                    file.string()));
-  }
   const auto noise = read_document<Noise>(file);
   if (const std::string why = why_no_noise(noise, expected_record(plan)); !why.empty()) {
     throw harness::Unfit(
@@ -179,6 +187,8 @@ int gate_of_commits(const GateFlags& flags) {
     here = {{.name = "base", .commit = both, .place = "", .directory = fs::current_path()},
             {.name = "head", .commit = both, .place = "", .directory = fs::current_path()}};
   } else {
+    if (flags.catches > 0)
+      check_has_noise(flags, plan_of(flags, {{.name = "head", .commit = "", .place = "", .directory = ""}}));
     worktrees.emplace(flags.base, flags.head.empty() ? "HEAD" : flags.head, out);
     if (!git({"status", "--porcelain", "--untracked-files=no"}, out / "logs" / "git.log").empty()) {
       fmt::print(stderr, "note: changes that are not committed are not measured\n");

@@ -65,7 +65,9 @@ int run_gate(const Plan& plan, const fs::path& out, const std::function<RunMaker
   const int64_t declared = plan.repeats - plan.gate->top_up;
   Judgement judgement;
   GateResult& result = judgement.result;
-  for (const int64_t pairs : {declared, plan.repeats}) {
+  std::vector<int64_t> looks = early_looks(plan);
+  looks.insert(looks.end(), {declared, plan.repeats});
+  for (const int64_t pairs : looks) {
     const Plan part = first_pairs(plan, pairs);
     fmt::print(stderr, "{} of {} into {}\n", number_of(std::ssize(part.runs), "run"),
                number_of(plan.warmup_steps + plan.timed_steps, "step"), files::printable(out.string()));
@@ -73,7 +75,13 @@ int run_gate(const Plan& plan, const fs::path& out, const std::function<RunMaker
       fmt::print(stderr, "completed runs are saved; {}\n", interrupted);
       return 130;
     }
+    const bool is_early = pairs < declared;
+    if (is_early && !is_decided_early(part, out)) continue;
     judgement = gate_verdict(part, out, pairs, pairs > declared);
+    if (is_early) {
+      fmt::print(stderr, "clear after {} of {} pairs, by an interval of 99.9 %\n", pairs, declared);
+      break;
+    }
     if (result.verdict != GateOutcome::inconclusive || pairs == plan.repeats) break;
     fmt::print(stderr, "inconclusive after {} pairs: the declared top-up of {} follows\n", pairs, plan.repeats - pairs);
   }

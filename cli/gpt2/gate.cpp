@@ -222,7 +222,7 @@ std::string resume_command(const GateFlags& flags, const fs::path& out) {
   for (const auto& [flag, value] : {std::pair{"--base", flags.base}, {"--head", flags.head}}) {
     if (!value.empty()) words += fmt::format(" {} {}", flag, files::printable(value));
   }
-  const bool names_baselines = flags.baselines != GateFlags{}.baselines;
+  const bool names_baselines = flags.baselines != usual_baselines;
   return words + (names_baselines ? " --baselines " + files::printable(flags.baselines) : "");
 }
 

@@ -123,13 +123,13 @@ Estimate median_with_interval(std::span<const double> values) {
   return estimate;
 }
 
-Estimate symmetric_center(std::span<const double> differences) {
+Estimate symmetric_center(std::span<const double> differences, double level) {
   const std::vector<double> averages = walsh_averages(differences);
   Estimate estimate{.center = sorted_quantile(averages, 0.5),
                     .interval = std::nullopt,
                     .n = static_cast<int64_t>(differences.size())};
   if (differences.size() < 2) return estimate;
-  const size_t cut = averages_cut_off(differences.size(), (1 - confidence) / 2);
+  const size_t cut = averages_cut_off(differences.size(), (1 - level) / 2);
   if (cut > 0) {
     estimate.interval = Interval{averages[cut - 1], averages[averages.size() - cut]};
   } else {

@@ -39,7 +39,7 @@ Estimate median_with_interval(std::span<const double> values);
 // noise looks like. The noise must only strike both runs of a pair alike. With two to five differences that test cannot
 // reach 95 %. Their interval is center +- t_{n-1} sqrt(n/(n-1)) SE, SE bootstrapped as in median_with_interval. One
 // difference has no interval. Not empty.
-Estimate symmetric_center(std::span<const double> differences);
+Estimate symmetric_center(std::span<const double> differences, double level = confidence);
 
 // Ratio before/after from paired runs: exp of symmetric_center of ln(before / after).
 // Both spans have the same length, at least 1, and hold positive numbers; pair i is before[i], after[i].

@@ -329,6 +329,28 @@ EarlyVerdict calibration_verdict(EarlyVerdict said, const GateResult& result) {
 
 }  // namespace
 
+std::vector<int64_t> early_looks(const Plan& plan) {
+  constexpr int64_t fewest = 12;  // an interval of 99.9 % needs 11
+  std::vector<int64_t> looks;
+  if (plan.gate->calibrates || plan.rungs.size() != 2 || !is_side_by_side(plan)) return looks;
+  const int64_t declared = plan.repeats - plan.gate->top_up;
+  for (int64_t quarter = 1; quarter < 4; ++quarter) {
+    if (quarter * declared / 4 >= fewest) looks.push_back(quarter * declared / 4);
+  }
+  return looks;
+}
+
+bool is_decided_early(const Plan& plan, const fs::path& folder) {
+  const Measurements measured = read_measurements(plan, folder);
+  if (!measured.base_faults.empty() || !measured.head_faults.empty()) return true;
+  if (measured.base.samples.empty() || measured.head.samples.empty()) return false;
+  const auto differences = log_ratios(measured.base.samples.front(), measured.head.samples.front(), std::nullopt);
+  harness::Estimate ratio = harness::symmetric_center(differences, 0.999);
+  ratio.center = std::exp(ratio.center);
+  if (ratio.interval) ratio.interval = {std::exp(ratio.interval->lo), std::exp(ratio.interval->hi)};
+  return harness::judge(ratio, plan.gate->min_effect) != harness::Verdict::inconclusive;
+}
+
 Judgement gate_verdict(const Plan& plan, const fs::path& folder, int64_t pairs, bool topped_up) {
   Measurements measured = read_measurements(plan, folder);
   GateResult result;

@@ -157,7 +157,7 @@ TEST(Interval, CoversAboutAsOftenAsItSays) {
     const double median = coverage(n, 1000, median_with_interval);
     EXPECT_GT(median, 0.92) << n;
     EXPECT_LT(median, 0.995) << n;
-    const double center = coverage(n, 1000, symmetric_center);
+    const double center = coverage(n, 1000, [](std::span<const double> values) { return symmetric_center(values); });
     EXPECT_GT(center, 0.92) << n;
     EXPECT_LT(center, 0.99) << n;
     RecordProperty("center_" + std::to_string(n), std::to_string(center));
