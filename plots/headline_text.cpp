@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <iterator>
 #include <optional>
@@ -267,7 +268,7 @@ std::string figures_line(const Study& study) {
   const auto both = [&](const auto& text) { return from_to(first == nullptr ? "" : text(*first), text(*last)); };
   std::vector<std::string> parts{
       both([](const StudyRung& rung) { return rung.ms_per_step ? digits3(rung.ms_per_step->median) : ""; }) +
-      " ms per step"};
+      " ms per " + timed_unit(study)};
   if (last->tokens_per_s) parts.push_back(abbreviated(last->tokens_per_s->median) + " tokens/s");
   if (mfu_of(*last)) {
     parts.push_back("MFU " + both([](const StudyRung& rung) { return mfu_of(rung) ? percent(*mfu_of(rung)) : ""; }));
@@ -289,6 +290,38 @@ std::string figures_line(const Study& study) {
 }
 
 }  // namespace
+
+// "fused": what each of several commands is, beside the first.
+static std::vector<std::string> command_verdicts(const Study& study) {
+  std::vector<std::string> lines;
+  if (!are_independent(study) || study.rungs.size() < 3) return lines;
+  for (const StudyRung& rung : study.rungs) {
+    if (&rung == &study.rungs.front() || !has_number(rung) || !rung.speedup_first) continue;
+    const Direction direction = direction_of(*rung.speedup_first);
+    const std::string words = direction == Direction::faster   ? "faster"
+                              : direction == Direction::slower ? "slower"
+                                                               : "no clear change";
+    lines.push_back(fmt::format("{}: {}, {}{}.", in_quotes(shortened(rung.title, 40)),
+                                ratio_words(rung.speedup_first->ratio, *rung.speedup_first), words,
+                                rung.guard ? rung.guard->passed ? ", losses the same" : ", other losses" : ""));
+  }
+  return lines;
+}
+
+// What so many pairs could have shown, and how many would show 5 %. An interval's width falls with their root.
+static std::string what_would_show(const Study& study) {
+  const std::optional<Lead> lead = lead_of(study);
+  if (!of_commands(study) || !lead || direction_of(*lead->speedup) != Direction::unclear) return "";
+  const Ratio& ratio = *lead->speedup;
+  if (!ratio.lo || !ratio.hi || *ratio.lo <= 0) return "";
+  constexpr double wanted = 0.05, most = 1000;
+  const double half = std::log(*ratio.hi / *ratio.lo) / 2;
+  const double pairs = std::ceil(static_cast<double>(ratio.pairs) * std::pow(half / std::log1p(wanted), 2));
+  std::string text = fmt::format("{} like these show a difference from about {:.2g} % on",
+                                 number_of(ratio.pairs, "pair"), 100 * std::expm1(half));
+  if (half <= std::log1p(wanted)) return text + ".";
+  return text + (pairs > most ? "; 5 % needs a quieter machine." : fmt::format("; 5 % takes about -n {:.0f}.", pairs));
+}
 
 // A program beside the last rung that is clearly faster is said before anything else.
 std::string headline_of(const Study& study) {
@@ -319,9 +352,15 @@ std::vector<std::string> lines_of(const Study& study) {
       has_lead && !in_headline ? named(causes, Direction::faster, 4) : std::vector<std::string>{};
   std::vector<NamedRatio> least(worths.rbegin(), worths.rend());
   const std::vector<std::string> slower = named(least, Direction::slower, 3);
-  if (!faster.empty()) lines.push_back(fmt::format("Most of it: {}.", fmt::join(faster, " \u00b7 ")));
-  if (!slower.empty() && !in_headline) lines.push_back(fmt::format("Slower here: {}.", fmt::join(slower, " \u00b7 ")));
-  if (study.headline && study.headline->fastest) {
+  const std::vector<std::string> verdicts = command_verdicts(study);
+  if (!verdicts.empty()) {
+    lines.insert(lines.end(), verdicts.begin(), verdicts.end());
+  } else if (!faster.empty()) {
+    lines.push_back(fmt::format("Most of it: {}.", fmt::join(faster, " \u00b7 ")));
+  }
+  if (verdicts.empty() && !slower.empty() && !in_headline)
+    lines.push_back(fmt::format("Slower here: {}.", fmt::join(slower, " \u00b7 ")));
+  if (study.headline && study.headline->fastest && !are_independent(study)) {
     lines.push_back(fmt::format("At the ladder's last rung, {}, {} is left.",
                                 in_quotes(study.rungs[study.headline->last].title),
                                 times(study.headline->speedup.ratio)));
@@ -335,6 +374,7 @@ std::vector<std::string> lines_of(const Study& study) {
     }
   }
   lines.push_back(peers_line(study, peers_of(study)));
+  lines.push_back(what_would_show(study));
   std::erase(lines, "");
   return lines;
 }

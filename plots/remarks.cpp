@@ -69,7 +69,11 @@ Remark trust_of(const Study& study) {
   } else if (why_unusable(study)) {
     text += ", not usable";
   } else if (is_of_commands) {
-    if (own.all == 0 && study.rungs.size() > 1) text += ", losses not compared";
+    const bool none_read = std::ranges::any_of(
+        study.rungs, [](const StudyRung& rung) { return rung.command->losses.starts_with("none read"); });
+    if (own.all == 0 && study.rungs.size() > 1) {
+      text += none_read ? ", losses: none read, not guarded" : ", losses not compared";
+    }
   } else {
     const bool is_whole_ladder = passed == proofs && std::ranges::none_of(study.rungs, is_unproven);
     text += is_whole_ladder ? fmt::format(", every rung proven. {} proofs passed", passed)

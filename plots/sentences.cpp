@@ -13,6 +13,7 @@
 #include <cctype>
 #include <cmath>
 #include <functional>
+#include <set>
 #include <sstream>
 #include <string_view>
 
@@ -91,6 +92,20 @@ std::vector<const StudyRung*> rungs_without_number(const Study& study) {
 }
 
 std::string in_quotes(const std::string& name) { return fmt::format("\u201c{}\u201d", shortened(name, 40)); }
+
+bool are_independent(const Study& study) {
+  return study.mode == Mode::cumulative && study.rungs.size() > 1 &&
+         std::ranges::all_of(
+             study.rungs, [](const StudyRung& rung) { return rung.command && !rung.command->typed.starts_with("+ "); });
+}
+
+std::string timed_unit(const Study& study) {
+  std::set<std::string> units;
+  for (const StudyRung& rung : study.rungs) {
+    if (rung.command && !rung.command->shape.empty()) units.insert(rung.command->unit);
+  }
+  return units.size() == 1 ? *units.begin() : "step";
+}
 
 bool of_commands(const Study& study) { return !study.rungs.empty() && study.rungs.front().command.has_value(); }
 

@@ -25,6 +25,10 @@ std::string in_quotes(const std::string& name);
 
 // Whether it is of commands (`ladder measure`), not of recipes.
 bool of_commands(const Study& study);
+// Commands that are compared with the first, none of which adds to the one before.
+bool are_independent(const Study& study);
+// What a time is of: "step", or what all commands' numbers count in its place: "line", "sample", "0.1 %".
+std::string timed_unit(const Study& study);
 
 // A share; none: not known.
 std::optional<double> mfu_of(const StudyRung& rung);

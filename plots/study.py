@@ -85,6 +85,18 @@ def cached(cost):
     return "—" if before is None or after is None or not size else f"{100 * before / size:.0f} % → {100 * after / size:.0f} %"
 
 
+def are_independent(study):
+    """Commands that are compared with the first, none of which adds to the one before."""
+    return study["mode"] == "cumulative" and len(study["rungs"]) > 1 and all(
+        "command" in rung and not rung["command"]["typed"].startswith("+ ") for rung in study["rungs"])
+
+
+def timed_unit(study):
+    """What a time is of: a step, or what all commands' numbers count in its place."""
+    units = {rung["command"].get("unit", "step") for rung in own_rungs(study) if rung.get("command", {}).get("shape")}
+    return units.pop() if len(units) == 1 else "step"
+
+
 def mfu(rung):
     """A share; None: not known."""
     return (rung.get("mfu") or {}).get("value")

@@ -147,12 +147,13 @@ Layout layout_of(const Study& study) {
   const bool compared = study.mode != Mode::sweep || std::ranges::any_of(study.rungs, [](const StudyRung& rung) {
                           return !rung.peer && rung.speedup_first;
                         });
-  Layout layout{.step = study.mode == Mode::cumulative      ? "vs prev"
+  const bool is_ladder = study.mode == Mode::cumulative && !are_independent(study);
+  Layout layout{.step = is_ladder                           ? "vs prev"
                         : study.mode == Mode::leave_one_out ? "vs all"
                                                             : "",
-                .so_far = study.mode == Mode::cumulative ? "so far [95 %]"
-                          : compared                     ? "vs first [95 %]"
-                                                         : ""};
+                .so_far = is_ladder  ? "so far [95 %]"
+                          : compared ? "vs first [95 %]"
+                                     : ""};
   layout.label += columns() > 80 ? (columns() - 80) / 2 : 0;
   layout.bar += columns() > 80 ? columns() - 80 - (columns() - 80) / 2 : 0;
   if (columns() < 80) {  // no bar, and a short label
@@ -215,7 +216,7 @@ std::string rung_rows(const Study& study, const Look& look) {
   // The bars have no heading: one that is longer than its column reaches in there.
   const size_t beyond = std::max(layout.step.size(), step_width) - step_width;
   std::string text =
-      headed(look, row("", " ", "ms/step", std::string(layout.bar - beyond, ' '),
+      headed(look, row("", " ", "ms/" + timed_unit(study), std::string(layout.bar - beyond, ' '),
                        fmt::format("{:>{}}", layout.step, step_width),
                        fmt::format("{:>{}}", layout.so_far, ratio_width), starts ? "start" : "tok/s", "GiB"));
   for (const StudyRung& rung : study.rungs) {

@@ -47,11 +47,11 @@ def name(study, rung):
 
 def numbers(study):
     """Every rung's figures with their intervals."""
-    unit, steps = of.memory_unit(study), study["mode"] in ("cumulative", "leave-one-out")
+    unit, steps = of.memory_unit(study), study["mode"] in ("cumulative", "leave-one-out") and not of.are_independent(study)
     clocks = any((rung.get("clock") or {}).get("at_power_limit", 0) >= 0.5 for rung in of.own_rungs(study))
     mfus = any(of.mfu(rung) is not None for rung in of.measured(study))
     energy = any("joules_per_token" in rung for rung in of.measured(study))
-    heads = [("rung", False), ("ms per step", True), *([("× step", True)] if steps else []), ("× total", True), ("tokens/s", True),
+    heads = [("rung", False), (f"ms per {of.timed_unit(study)}", True), *([("× step", True)] if steps else []), ("× total", True), ("tokens/s", True),
              (f"peak {unit[0]}", True), *([("MFU", True)] if mfus else []), *([("mJ/token", True)] if energy else []),
              *([("SM clock, MHz", True)] if clocks else [])]
 
@@ -138,7 +138,9 @@ def command_blocks(command, ms):
     often = f", median {digits3(ms['median'])} ms" if ms else ""
     seen = command.get("seen")
     looked = [] if seen is None else [Line(f"Seen to differ: {'; '.join(map(clean, seen))}." if seen else "Nothing that can be seen differs: is the flag read?", "" if seen else "warn")]
-    return [Code(command["text"]), Line(f"Mean step {digits3(command['mean_ms'])} ms{often}; {starts}; {read}{own}."), *looked]
+    versions = ", ".join(f"{clean(name)} {clean(value)}" for name, value in command.get("versions", {}).items())
+    runs_on = f" It runs on {versions}." if versions else ""
+    return [Code(command["text"]), Line(f"Mean {command.get('unit', 'step')} {digits3(command['mean_ms'])} ms{often}; {starts}; {read}{own}.{runs_on}"), *looked]
 
 
 def rung_fold(part, rung, place):

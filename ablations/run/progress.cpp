@@ -1,14 +1,18 @@
 #include "ablations/run/progress.h"
 
 #include "files/printable.h"
+#include "harness/stats/stats.h"
 #include "text/figures.h"
 #include "text/style.h"
 #include "text/text.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <cstdio>
+#include <iterator>
+#include <vector>
 
 namespace ablations {
 
@@ -33,6 +37,7 @@ std::string Progress::name_of(const PlannedRun& run) const {
 void Progress::begin(const PlannedRun& run, bool again) {
   again_ = again;
   begun_ += again ? 0 : 1;
+  run_ = run;
   current_ = again ? "again" : fmt::format("{}/{}", begun_, runs_);
   current_ += " " + files::printable(name_of(run));
   if (terminal_) draw(0, plan_.warmup_steps + plan_.timed_steps);
@@ -60,13 +65,33 @@ void Progress::draw(int64_t step, int64_t steps) const {
 }
 
 void Progress::end(const Record& record) {
-  const std::string result = record.is_ok() ? number(record.summary.median_ms) + " ms/step"
-                                            : standard_error().painted(Style::bad, "FAILED:") + " " +
-                                                  files::printable(record.failure->message);
+  const std::string result =
+      record.is_ok()
+          ? number(record.summary.median_ms) + " ms/" + (record.command ? record.command->unit : "step")
+          : standard_error().painted(Style::bad, "FAILED:") + " " + files::printable(record.failure->message);
   if (terminal_) fmt::print(stderr, "\r\x1b[K");
   if (!terminal_ || !record.is_ok()) {
     fmt::print(stderr, "{}: {}; the run took {:.1f} s\n", current_, result, record.duration_s);
   }
+  if (!plan_.commands || plan_.gate || plan_.rungs.size() < 2 || !record.is_ok()) return;
+  ms_[run_.repeat][run_.rung] = record.summary.median_ms;
+  if (ms_[run_.repeat].size() == plan_.rungs.size()) tell_so_far();
+}
+
+// Each command's speed over the first one's, by the repeats that are whole.
+void Progress::tell_so_far() {
+  std::vector<std::string> ratios;
+  int64_t whole = 0;
+  for (size_t rung = 1; rung < plan_.rungs.size(); ++rung) {
+    std::vector<double> gains;
+    for (const auto& [repeat, ms] : ms_) {
+      if (ms.size() == plan_.rungs.size()) gains.push_back(ms.at(0) / ms.at(rung));
+    }
+    whole = std::ssize(gains);
+    ratios.push_back(fmt::format("{} {:.3g}x", shortened(plan_.rungs[rung].title, 30), harness::median(gains)));
+  }
+  if (whole == plan_.repeats) return;  // the table says it
+  note(fmt::format("so far, {} of {}: {}", whole, number_of(plan_.repeats, "repeat"), fmt::join(ratios, ", ")));
 }
 
 void Progress::interrupted() { note("interrupted in run " + current_); }

@@ -5,6 +5,7 @@
 #include "results/record.h"
 
 #include <chrono>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -26,13 +27,16 @@ class Progress {
 
  private:
   void draw(int64_t step, int64_t steps) const;
+  void tell_so_far();
 
   const Plan& plan_;
   const size_t runs_;
   size_t begun_ = 0;
   double expected_s_;
   bool terminal_, again_ = false;
-  std::string current_;  // "3/8 bf16 autocast, repeat 1"
+  std::string current_;                             // "3/8 bf16 autocast, repeat 1"
+  PlannedRun run_;                                  // the current one
+  std::map<int64_t, std::map<size_t, double>> ms_;  // medians of commands, by repeat and rung
   std::chrono::steady_clock::time_point start_;
 };
 

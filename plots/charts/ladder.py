@@ -7,7 +7,7 @@ is PyTorch compiled, where it was measured beside the ladder.
 
 from charts import Chart, Missing, about
 from charts.rungs import Rows, disturbed, interval, place_ends, row, whiskers_said, with_interval
-from study import faster, has_number, is_usable, memory_unit, mfu, no_interval, own_rungs, runs_said, slower, unclear
+from study import faster, has_number, is_usable, memory_unit, mfu, no_interval, own_rungs, runs_said, slower, timed_unit, unclear
 from theme import BAR, GREY, INK, PALE_BAR, PAPER, SAVED, SLOWER_BAR, SLOWER_INK, SMALL
 from words import count, digits3, memory, milliseconds, percent, shorten, times
 
@@ -29,7 +29,7 @@ def rate_of(rung):
 
 
 def rate_unit(study):
-    return "steps/s" if all(rung["tokens_per_s"] is None for rung in own_rungs(study)) and any(has_number(rung) for rung in own_rungs(study)) else "tokens/s"
+    return f"{timed_unit(study)}s/s" if all(rung["tokens_per_s"] is None for rung in own_rungs(study)) and any(has_number(rung) for rung in own_rungs(study)) else "tokens/s"
 
 
 def rows(study):

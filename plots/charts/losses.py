@@ -33,9 +33,14 @@ def is_void(rung):
     return not rung["guard"]["passed"]
 
 
-def nats(guard):
-    judged = judged_deviation(guard)
-    return "not finite" if judged is None else f"{plain(judged)} nats"
+def unit(rungs):
+    """A command's loss may be any number."""
+    return "" if any("command" in rung for rung in rungs) else " nats"
+
+
+def nats(rung):
+    judged = judged_deviation(rung["guard"])
+    return "not finite" if judged is None else f"{plain(judged)}{unit([rung])}"
 
 
 def drawn_first(entries):
@@ -89,7 +94,7 @@ def rows(entries):
         judged = running_median(entry["deviation"])
         if judged and called not in [line["name"] for line in lines]:
             lines.append({"name": called, "ink": ink, "width": width, "last": judged[-1]})
-        said = f"{name}: median signed difference {nats(rung['guard'])}, limit {plain(rung['guard']['tolerance'])}" + (", void" if is_void(rung) else "")
+        said = f"{name}: median signed difference {nats(rung)}, limit {plain(rung['guard']['tolerance'])}" + (", void" if is_void(rung) else "")
         for kind, of in (("steps", entry["deviation"]), ("median", judged)):
             faint = kind == "steps"
             data += [{"line": line, "name": called, "step": step, "deviation": x, "alone": alone, "ink": ink, "width": 1 if faint else width,
@@ -155,7 +160,7 @@ def drawing(entries, narrow):
     ticks = [t for t in (limit, *(t for t in (ten, ten / 10) if t < 0.4 * limit)) if t > 0]
     y = {"field": "deviation", "type": "quantitative",
          "scale": {"type": "symlog", "constant": constant, "domain": [-edge, edge], "nice": False},
-         "axis": axis("loss minus the reference's, nats", values=[-t for t in ticks] + [0] + ticks[::-1], labelExpr="datum.value ? format(datum.value, '+~g') : '0'", grid=False)}
+         "axis": axis("loss minus the reference's" + unit([rung for _, rung, _ in entries]).replace(" ", ", "), values=[-t for t in ticks] + [0] + ticks[::-1], labelExpr="datum.value ? format(datum.value, '+~g') : '0'", grid=False)}
     panel = [
         {"data": {"values": [{"lo": -t, "hi": t}]}, "mark": {"type": "rect", "color": GRID, "opacity": 0.6, "aria": False},
          "encoding": {"x": {"value": 0}, "x2": {"value": width}, "y": {**y, "field": "lo"}, "y2": {"field": "hi"}}} for t in tolerances[-3:]]
@@ -182,7 +187,7 @@ def title(entries):
     if void:
         return f"Losses: {number_of(len(void), 'rung')} of {len(entries)} void, {void[0].removeprefix('+ ')}"
     judged = [judged_deviation(rung["guard"]) for _, rung, _ in entries]
-    return f"Losses: {number_of(len(entries), 'rung')} follow{'s' * (len(entries) == 1)} the reference, median signed difference {plain(max(x or 0 for x in judged))} nats at most"
+    return f"Losses: {number_of(len(entries), 'rung')} follow{'s' * (len(entries) == 1)} the reference, median signed difference {plain(max(x or 0 for x in judged))}{unit([rung for _, rung, _ in entries])} at most"
 
 
 def draw(part):
@@ -190,7 +195,7 @@ def draw(part):
     if not entries:
         return Missing("`ladder report STUDY` with the study's whole folder, because the losses are in its records; at least two "
                        "measured rungs are needed to compare")
-    lines = [f"lines: the median of the steps so far, up to the {JUDGED_STEPS} that are judged · grey: the limit, {limits(entries)} nats · faint: single steps · symlog"]
+    lines = [f"lines: the median of the steps so far, up to the {JUDGED_STEPS} that are judged · grey: the limit, {limits(entries)}{unit([rung for _, rung, _ in entries])} · faint: single steps · symlog"]
     if len(drawn_first(entries)) < len(entries):
         lines.append(f"{len(drawn_first(entries))} of {number_of(len(entries), 'rung')} are drawn, void ones first")
     return Chart(title(entries), lines, about(part["study"]), drawing(entries, False), drawing(entries, True))

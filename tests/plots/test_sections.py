@@ -193,7 +193,7 @@ def test_a_study_that_is_not_usable_claims_nothing(pages):
     assert claim.search(plain) and claim.search(usable) and not claim.search(shown + text)
 
 
-@pytest.mark.parametrize("losses", ["not compared, as asked", "not checked: no line has one", "not comparable in 6 runs: the first command's own are 0.2 apart; seed it"])
+@pytest.mark.parametrize("losses", ["not compared, as asked", "none read, not guarded", "not comparable in 6 runs: the first command's own are 0.2 apart; seed it"])
 def test_commands_whose_losses_are_not_compared_have_a_page(losses):
     study = make(LADDER[:2])
     for r, said in zip(study["rungs"], ("", losses)):
