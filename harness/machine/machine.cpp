@@ -53,6 +53,11 @@ Cpu look_at_cpu() {
     }
     break;
   }
+  if (cpu.model.empty()) {  // an ARM processor's, for instance
+    utsname system{};
+    uname(&system);
+    cpu.model = std::string(system.machine) + " processor";
+  }
   cpu_set_t allowed;
   cpu.online_cores = static_cast<int>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
   cpu.logical_cores = sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : cpu.online_cores;
