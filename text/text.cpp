@@ -75,7 +75,7 @@ std::string number(double value) {
   if (value >= 1e15) return fmt::format("{:.3g}", value);
   if (value >= 99.95) return grouped(static_cast<int64_t>(std::llround(value)));
   if (value >= 9.995) return fmt::format("{:.1f}", value);
-  if (value > 0 && value < 0.0095) return fmt::format("{:.2g}", value);
+  if (value >= 1e-6 && value < 0.0095) return fmt::format("{:.2g}", value);
   return fmt::format("{:.2f}", value);
 }
 

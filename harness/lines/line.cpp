@@ -445,11 +445,12 @@ std::string pattern_for(std::string_view line) {
       pattern += has ? "\\S+?" : figure.whole ? "(?P<step>[\\d,]+)" : "(?P<loss>[-+.\\de]+|nan|inf)";
       has = true;
       i += figure.size;
-    } else if (line[i] == ' ' || (line[i] & 0x80) != 0) {
-      pattern += line[i] == ' ' ? " +" : ".+?";
-      while (i < line.size() && (line[i] & 0x80) == (line[i] == ' ' ? 0 : 0x80) &&
-             (line[i] == ' ' || (line[i] & 0x80) != 0))
-        ++i;
+    } else if (line[i] == ' ') {
+      pattern += " +";
+      i = std::min(line.find_first_not_of(' ', i), line.size());
+    } else if ((line[i] & 0x80) != 0) {  // of a bar, for instance
+      pattern += ".+?";
+      while (i < line.size() && (line[i] & 0x80) != 0) ++i;
     } else {
       if (std::string_view("\\^$.|?*+()[]{}'").find(line[i]) != std::string_view::npos)
         pattern += line[i] == '\'' ? "" : "\\";

@@ -2,6 +2,7 @@
 #include "plots/techniques_page.h"
 
 #include "ablations/plan/modes.h"
+#include "ablations/techniques/products/products.h"
 #include "ablations/techniques/techniques.h"
 #include "tests/harness/machines.h"
 
@@ -65,6 +66,7 @@ TEST(TechniquesPage, TheFactorialOfOneMeasuresItOnAndOff) {
     const size_t factors = command.find("--factors ");
     if (factors == std::string::npos) continue;  // single runs
     const std::string names = command.substr(factors + std::string("--factors ").size());
+    if (names.find("packed_products") != std::string::npos && !model::has_packed_bf16()) continue;
     const size_t flag = command.find("--ladder ");
     const std::string ladder =
         flag == std::string::npos ? "gpt2" : command.substr(flag + 9, command.find(' ', flag + 9) - flag - 9);

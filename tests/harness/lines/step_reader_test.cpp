@@ -394,8 +394,10 @@ TEST(StepReader, ShowsShapes) {
 
 // What it proposes finds the step and the loss of the line that it was made from.
 TEST(StepReader, ProposesARegularExpression) {
-  for (const char* line :
-       {"u 12 -> value 2.5 (0.1 s)", "  [12] a.b|c=2.5", "x's 12: 2.5", "12\u2192 2.5", "2.5 | 12"}) {
+  for (const char* line : {"u 12 -> value 2.5 (0.1 s)", "  [12] a.b|c=2.5", "x's 12: 2.5",
+                           "a \x91"
+                           "12 b 2.5",
+                           "12\u2192 2.5", "2.5 | 12"}) {
     const std::string pattern = harness::pattern_for(line);
     EXPECT_EQ(losses(std::string(line) + "\n", pattern), "12 2.5") << line << " by " << pattern;
     EXPECT_EQ(pattern.find('\''), std::string::npos);
