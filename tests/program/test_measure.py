@@ -14,96 +14,9 @@ import sys
 import time
 
 import pytest
-from conftest import (MEASURED, HANGS_AFTER_S, PYTHON, assert_complete, is_alive, is_first_of_two, read_json, records, run_ids, validator, wait_for,
+from conftest import (MEASURED, HANGS_AFTER_S, PYTHON, assert_complete, is_alive, read_json, records, run_ids, wait_for,
                       write_json)
-
-SHORT = ("--warmup", "1", "--steps", "8", "--repeats", "1")
-# Without an end. Options: what is added to the loss, seconds of a step, tokens of a step.
-LOOP = """
-import os, sys, time
-flags = dict(zip(sys.argv[1::2], sys.argv[2::2]))
-for step in range(1000000):
-    time.sleep(float(flags.get("--sleep", 0.004)))
-    rate = f" dt 4 ms, {float(flags['--tokens']) / 4 * 1000} tok/s" if "--tokens" in flags else ""
-    print(f"step {step} loss {3 / (1 + step / 10) + float(flags.get('--off', 0)):.5f}{rate}", flush=True)
-"""
-LOOP_C = """
-#include <stdio.h>
-#include <unistd.h>
-int main(void) {
-  for (int step = 0;; ++step) {
-    usleep(3000);
-    printf("iter %d: loss %.4f\\n", step, 5.0 / (step + 1));
-  }
-}
-"""
-
-
-@pytest.fixture
-def here(tmp_path):
-    """The folder that programs are begun in, with loop.py."""
-    folder = tmp_path / "here"
-    folder.mkdir()
-    (folder / "loop.py").write_text(LOOP)
-    return folder
-
-
-LOOP_PY = f"{shlex.quote(sys.executable)} loop.py"
-
-
-@pytest.fixture
-def measure(ladder, here, tmp_path):
-    """measure("python t.py", "+ --flag", "--look", repeats=2): the finished process. The study is in tmp_path / "study"."""
-
-    def run(*arguments, out=tmp_path / "study", short=SHORT, **options) -> subprocess.CompletedProcess:
-        return ladder("measure", *short, "--out", out, *arguments, cwd=here, **options)
-
-    return run
-
-
-@pytest.fixture
-def study(tmp_path):
-    """study(): what was found; the documents follow their schemas."""
-
-    def read(folder=tmp_path / "study") -> dict:
-        for kind, files in {"plan": [folder / "plan.json"], "record": (folder / "records").glob("*.json"), "study": [folder / "study.json"]}.items():
-            for file in files:
-                assert not [error.message for error in validator(kind).iter_errors(read_json(file))], file
-        return read_json(folder / "study.json")
-
-    return read
-
-
-def program(text: str) -> str:
-    """A command that runs that Python."""
-    return f"{shlex.quote(sys.executable)} -c {shlex.quote(text)}"
-
-
-def prints(lines: str, before: str = "") -> str:
-    """A Python program with a loop over `step` that prints without an end."""
-    return program(f"import os, signal, sys, time\n{before}\nfor step in range(1000000):\n    time.sleep(0.004)\n    {lines}")
-
-
-STEP = 'print(f"step {step} loss {3 / (step + 1)}", flush=True)'
-
-
-def message(done: subprocess.CompletedProcess) -> str:
-    """The one line that says why."""
-    assert done.returncode == 2, (done.returncode, done.stdout, done.stderr)
-    last = done.stderr.splitlines()[-1]
-    assert last.startswith("ladder: ") and done.stderr.count("ladder: ") == 1, done.stderr
-    return last
-
-
-def counted(told) -> bool:
-    """Its steps, from the first on: ten were wanted. A busy machine may read one more before it ends the program."""
-    return len(told["steps"]) >= 10 and told["steps"] == list(range(len(told["steps"])))
-
-
-def one_record(folder: pathlib.Path) -> dict:
-    (record,) = records(folder).values()
-    assert record["status"] == "ok", record
-    return record
+from measuring import LOOP, LOOP_PY, SHORT, STEP, counted, here, measure, message, one_record, prints, program, study  # noqa: F401
 
 
 def processes_with(word: str) -> list[int]:
@@ -230,82 +143,6 @@ def test_a_hundred_megabytes_of_output(measure, tmp_path) -> None:
     assert counted(one_record(tmp_path / "study")["command"])
     for log in (tmp_path / "study" / "logs").iterdir():
         assert log.stat().st_size < 5 << 20
-
-
-@pytest.fixture(name="loop_in_c", scope="module")
-def fixture_loop_in_c(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("c")
-    (folder / "loop.c").write_text(LOOP_C)
-    subprocess.run(["cc", "-o", folder / "loop", folder / "loop.c"], check=True)
-    return folder / "loop"
-
-
-@pytest.mark.parametrize("kind", ["python", "c"])
-def test_a_program_that_holds_back_what_it_prints_gets_a_terminal(measure, loop_in_c, study, tmp_path, kind) -> None:
-    command = str(loop_in_c) if kind == "c" else "unset PYTHONUNBUFFERED; " + prints(STEP.replace(", flush=True", ""))
-    done = measure(command)
-    assert done.returncode in MEASURED and "read from a terminal" in done.stderr, done.stderr
-    assert read_json(tmp_path / "study" / "plan.json")["rungs"][0]["command"]["trial"]["terminal"] is True
-    assert counted(one_record(tmp_path / "study")["command"])
-
-
-def test_python_holds_nothing_back_by_itself(measure, tmp_path, monkeypatch, environment) -> None:
-    monkeypatch.delitem(environment, "PYTHONUNBUFFERED", raising=False)
-    command = prints(STEP.replace(", flush=True", ""))
-    done = measure(command)
-    assert done.returncode in MEASURED and "terminal" not in done.stderr, done.stderr
-    done = measure("--as-is", command, out=tmp_path / "as it is")
-    assert done.returncode in MEASURED and "read from a terminal" in done.stderr, done.stderr
-
-
-def test_a_terminal_on_request(measure, tmp_path) -> None:
-    done = measure("--terminal", f"test -t 1 && test -t 2 || exit 1; {LOOP_PY}")
-    assert done.returncode in MEASURED, done.stderr
-    assert one_record(tmp_path / "study")["status"] == "ok"
-
-
-def test_lines_of_one_read_share_its_time(measure, tmp_path) -> None:
-    """A program that no terminal helps: fifty lines at once. Their time is the mean of the fifty."""
-    bursts = prints('held = globals().get("held", "") + f"step {step} loss {3 / (step + 1)}\\n"\n    if step % 50 == 49: print(held, flush=True); held = ""')
-    assert measure(bursts).returncode in MEASURED
-    timing = one_record(tmp_path / "study")["timing"]
-    timed = timing["step_ms"][timing["warmup_steps"]:]
-    assert len(timed) >= 2 * 50 and min(timed) > 3.9, "it sleeps for 4 ms in each step"
-    assert all(len(set(timed[i:i + 50])) == 1 for i in range(0, len(timed), 50))
-
-
-BURSTS = """
-import time
-for burst in range(14):
-    time.sleep(0.2)
-    for step in range(40 * burst, 40 * burst + 40):
-        print(f"step {step} loss {3 - step / 1000:.4f}", flush=True)
-        time.sleep(0.0001)
-"""
-
-
-def test_lines_in_bursts_share_the_time_between_bursts(measure, tmp_path) -> None:
-    done = measure(program(BURSTS), short=("--warmup", "5", "--steps", "20", "--repeats", "1"))
-    assert done.returncode in MEASURED, done.stderr
-    assert read_json(tmp_path / "study" / "plan.json")["rungs"][0]["command"]["trial"]["burst_s"] > 0
-    assert one_record(tmp_path / "study")["summary"]["median_ms"] >= 5, "0.2 s between bursts of 40 steps"
-
-
-def test_lines_of_a_clock_are_no_steps(measure) -> None:
-    done = measure(program("import time\nwhile True: time.sleep(.1); print('Progress: loss 2.5', flush=True)"))
-    assert done.returncode == 2 and "as if by a clock" in done.stderr and "--hook" in done.stderr, done.stderr
-
-
-@pytest.mark.parametrize("line, says", [("step {i} loss 3,125", "may be 3125 or 3.125"), ("12:00:01 - test - step {i} loss 3.1", "taken for a validation's")])
-def test_lines_that_may_be_misread_are_told(measure, line, says) -> None:
-    done = measure(program(f"import time\nfor i in range(60): time.sleep(.01); print(f'{line}', flush=True)"))
-    assert done.returncode == 2 and says.replace("3125 or 3.125", "3100 or 3.1") in done.stderr, done.stderr
-
-
-def test_output_that_comes_when_a_program_has_ended(measure, here) -> None:
-    (here / "keeps").write_text('#!/bin/sh\nout=$("$@"); echo "$out"\n')
-    done = measure(f"sh ./keeps {program('import time' + chr(10) + 'for i in range(60): time.sleep(.01); print(f' + repr('step {i} loss 3.1') + ')')}")
-    assert done.returncode == 2 and "step lines came at once, in 1 read" in done.stderr and "--no-capture-output" in done.stderr, done.stderr
 
 
 def test_what_it_started_is_gone(measure, tmp_path) -> None:
@@ -457,16 +294,6 @@ def test_steps_of_other_work_are_compared_by_their_tokens(measure, study, tmp_pa
     assert second["tokens_per_s"]["median"] == pytest.approx(200e3 / second["ms_per_step"]["median"], rel=1e-6)
     done = measure("--tokens", "50", *twice, out=tmp_path / "told")
     assert [record["command"]["tokens_per_step"] for record in records(tmp_path / "told").values()] == [50, 50]
-
-
-def test_steps_from_a_regular_expression(measure, tmp_path) -> None:
-    strange = prints('print(f"<{step * step + 7}> of {3 / (step + 1)} units", flush=True)')
-    assert "--steps-from" in message(measure("--limit-s", "1", strange, out=tmp_path / "no"))
-    done = measure("--steps-from", r"<(?P<step>\d+)> of (?P<loss>\S+)", strange)
-    assert done.returncode in MEASURED, done.stderr
-    record = one_record(tmp_path / "study")
-    assert record["command"]["by_loss"] and record["timing"]["loss"][0] == 1.5
-    assert read_json(tmp_path / "study" / "plan.json")["commands"]["steps_from"] == r"<(?P<step>\d+)> of (?P<loss>\S+)"
 
 
 CLIENT = pathlib.Path(__file__).resolve().parents[2] / "client"

@@ -1,0 +1,93 @@
+"""What `ladder measure` reads in what programs print. Times are not looked at: other tests run beside."""
+
+import subprocess
+
+import pytest
+from conftest import MEASURED, read_json
+from measuring import LOOP_C, LOOP_PY, STEP, counted, here, measure, message, one_record, prints, program, study  # noqa: F401
+
+
+@pytest.fixture(name="loop_in_c", scope="module")
+def fixture_loop_in_c(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("c")
+    (folder / "loop.c").write_text(LOOP_C)
+    subprocess.run(["cc", "-o", folder / "loop", folder / "loop.c"], check=True)
+    return folder / "loop"
+
+
+@pytest.mark.parametrize("kind", ["python", "c"])
+def test_a_program_that_holds_back_what_it_prints_gets_a_terminal(measure, loop_in_c, study, tmp_path, kind) -> None:
+    command = str(loop_in_c) if kind == "c" else "unset PYTHONUNBUFFERED; " + prints(STEP.replace(", flush=True", ""))
+    done = measure(command)
+    assert done.returncode in MEASURED and "read from a terminal" in done.stderr, done.stderr
+    assert read_json(tmp_path / "study" / "plan.json")["rungs"][0]["command"]["trial"]["terminal"] is True
+    assert counted(one_record(tmp_path / "study")["command"])
+
+
+def test_python_holds_nothing_back_by_itself(measure, tmp_path, monkeypatch, environment) -> None:
+    monkeypatch.delitem(environment, "PYTHONUNBUFFERED", raising=False)
+    command = prints(STEP.replace(", flush=True", ""))
+    done = measure(command)
+    assert done.returncode in MEASURED and "terminal" not in done.stderr, done.stderr
+    done = measure("--as-is", command, out=tmp_path / "as it is")
+    assert done.returncode in MEASURED and "read from a terminal" in done.stderr, done.stderr
+
+
+def test_a_terminal_on_request(measure, tmp_path) -> None:
+    done = measure("--terminal", f"test -t 1 && test -t 2 || exit 1; {LOOP_PY}")
+    assert done.returncode in MEASURED, done.stderr
+    assert one_record(tmp_path / "study")["status"] == "ok"
+
+
+def test_lines_of_one_read_share_its_time(measure, tmp_path) -> None:
+    """A program that no terminal helps: fifty lines at once. Their time is the mean of the fifty."""
+    bursts = prints('held = globals().get("held", "") + f"step {step} loss {3 / (step + 1)}\\n"\n    if step % 50 == 49: print(held, flush=True); held = ""')
+    assert measure(bursts).returncode in MEASURED
+    timing = one_record(tmp_path / "study")["timing"]
+    timed = timing["step_ms"][timing["warmup_steps"]:]
+    assert len(timed) >= 2 * 50 and min(timed) > 3.9, "it sleeps for 4 ms in each step"
+    assert all(len(set(timed[i:i + 50])) == 1 for i in range(0, len(timed), 50))
+
+
+BURSTS = """
+import time
+for burst in range(14):
+    time.sleep(0.2)
+    for step in range(40 * burst, 40 * burst + 40):
+        print(f"step {step} loss {3 - step / 1000:.4f}", flush=True)
+        time.sleep(0.0001)
+"""
+
+
+def test_lines_in_bursts_share_the_time_between_bursts(measure, tmp_path) -> None:
+    done = measure(program(BURSTS), short=("--warmup", "5", "--steps", "20", "--repeats", "1"))
+    assert done.returncode in MEASURED, done.stderr
+    assert read_json(tmp_path / "study" / "plan.json")["rungs"][0]["command"]["trial"]["burst_s"] > 0
+    assert one_record(tmp_path / "study")["summary"]["median_ms"] >= 5, "0.2 s between bursts of 40 steps"
+
+
+def test_lines_of_a_clock_are_no_steps(measure) -> None:
+    done = measure(program("import time\nwhile True: time.sleep(.1); print('Progress: loss 2.5', flush=True)"))
+    assert done.returncode == 2 and "as if by a clock" in done.stderr and "--hook" in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("line, says", [("step {i} loss 3,125", "may be 3125 or 3.125"), ("12:00:01 - test - step {i} loss 3.1", "taken for a validation's")])
+def test_lines_that_may_be_misread_are_told(measure, line, says) -> None:
+    done = measure(program(f"import time\nfor i in range(60): time.sleep(.01); print(f'{line}', flush=True)"))
+    assert done.returncode == 2 and says.replace("3125 or 3.125", "3100 or 3.1") in done.stderr, done.stderr
+
+
+def test_output_that_comes_when_a_program_has_ended(measure, here) -> None:
+    (here / "keeps").write_text('#!/bin/sh\nout=$("$@"); echo "$out"\n')
+    done = measure(f"sh ./keeps {program('import time' + chr(10) + 'for i in range(60): time.sleep(.01); print(f' + repr('step {i} loss 3.1') + ')')}")
+    assert done.returncode == 2 and "step lines came at once, in 1 read" in done.stderr and "--no-capture-output" in done.stderr, done.stderr
+
+
+def test_steps_from_a_regular_expression(measure, tmp_path) -> None:
+    strange = prints('print(f"<{step * step + 7}> of {3 / (step + 1)} units", flush=True)')
+    assert "--steps-from" in message(measure("--limit-s", "1", strange, out=tmp_path / "no"))
+    done = measure("--steps-from", r"<(?P<step>\d+)> of (?P<loss>\S+)", strange)
+    assert done.returncode in MEASURED, done.stderr
+    record = one_record(tmp_path / "study")
+    assert record["command"]["by_loss"] and record["timing"]["loss"][0] == 1.5
+    assert read_json(tmp_path / "study" / "plan.json")["commands"]["steps_from"] == r"<(?P<step>\d+)> of (?P<loss>\S+)"
