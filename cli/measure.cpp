@@ -295,7 +295,7 @@ void add_measure(CommandLine& line) {
              "; free: commands may learn differently (default: guarded)", "WHAT");
   command.add_flag("--look", flags.look,
                    "run each once more and see what it does in PyTorch (default: those that load it)");
-  command.add_flag("--no-look", flags.no_look, "do not");
+  command.add_flag("--no-look", flags.no_look, "do not look at any");
   command.add_flag("--hook", flags.hook, "time the steps of PyTorch's optimizer, where a program prints too little");
   command.add_flag("--terminal", flags.terminal, "let the program print to a terminal");
   command.add_flag(

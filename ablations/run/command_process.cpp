@@ -332,12 +332,13 @@ bool CommandProcess::take_output(int stream, std::string_view bytes) {
   if (trial_) {
     trial_->take(stream, bytes, now_s());
     if (!by_client_ && client_.has_begun()) return take_client();
-    return by_client_ || review(/*at_end=*/false);
+    return review(/*at_end=*/false);
   }
+  if (!reader_) return true;
+  const bool has_client = by_client_ || client_.has_begun();
   for (const auto& line : lines_.take(stream, bytes, now_s())) {
-    if (!reader_) continue;
     const std::vector<StepLine> steps = reader_->take(line);
-    if (by_client_ || client_.has_begun()) {
+    if (has_client) {
       add_printed_losses(steps);
     } else if (!std::ranges::all_of(steps, [this](const StepLine& step) { return take(step); })) {
       return false;
@@ -385,7 +386,7 @@ bool CommandProcess::review(bool at_end) {
   if (lines > 0 && first_output_s_ < 0) first_output_s_ = now;
   const bool is_time = at_end || (now > reviewed_s_ + 4 * review_cost_s_ &&
                                   (10 * lines > 11 * reviewed_lines_ || now > reviewed_s_ + 0.3));
-  if (by_client_ || lines == reviewed_lines_ + (at_end ? lines + 1 : 0) || !is_time) return true;
+  if (by_client_ || !is_time || (!at_end && lines == reviewed_lines_)) return true;
   reviewed_lines_ = lines;
   learned_ = trial_->learned();
   reviewed_s_ = now_s();

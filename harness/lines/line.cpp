@@ -34,7 +34,6 @@ class Parser {
       if (!take_word() && !take_number()) take_mark();
     }
     end_key();
-    line_.also_trains = !is_other_ && trains_;
     line_.validates = is_other_ || (validates_ && !trains_);
     return std::move(line_);
   }
@@ -149,6 +148,7 @@ class Parser {
     const char next = here();
     const bool chain =
         ((next == ':' || next == '-' || next == '.' || (next == '/' && has_total)) && is_digit(here(1))) ||
+        // "03/04 12:00:01", but not a bar's "3/25 00:05<00:10"
         (next == ' ' && has_total && is_digit(here(1)) && here(3) == ':' && text_.find('<', at_) > at_ + 10);
     const size_t end = end_of_unit();
     if (!chain && !is_digit(at(text_, end)) && !(end > at_ && at(text_, end) == '_')) return false;
@@ -193,12 +193,8 @@ class Parser {
       return;
     }
     number.unit = "%";
-    const bool was_heading = is_heading_;
-    const std::string key = key_;
+    is_other_ = is_other_ || (is_heading_ && !trains_);  // "Evaluating: 12%"
     add(number);
-    is_heading_ = was_heading;
-    key_ = key;
-    end_key();
   }
 
   // "12.5 ms", "3000 tok/s", "5120 images"
@@ -441,8 +437,12 @@ std::string pattern_for(std::string_view line) {
     if (starts && has_step && has_loss) break;
     if (starts) {
       const Figure figure = figure_at(line.substr(i));
+      const bool has_comma = line.substr(i, figure.size).find(',') != std::string_view::npos;
       bool& has = figure.whole ? has_step : has_loss;
-      pattern += has ? "\\S+?" : figure.whole ? "(?P<step>[\\d,]+)" : "(?P<loss>[-+.\\de]+|nan|inf)";
+      pattern += has            ? "\\S+?"
+                 : figure.whole ? "(?P<step>[\\d,]+)"
+                 : has_comma    ? "(?P<loss>[-+.,\\de]+|nan|inf)"
+                                : "(?P<loss>[-+.\\de]+|nan|inf)";
       has = true;
       i += figure.size;
     } else if (line[i] == ' ') {

@@ -33,8 +33,7 @@ struct Number {
 
 struct Line {
   std::vector<Number> numbers;
-  bool validates = false;    // it is a validation's
-  bool also_trains = false;  // it has the loss of a training beside a validation's
+  bool validates = false;  // it is a validation's
 
   [[nodiscard]] const Number* find(const Column& column) const;
 };

@@ -32,10 +32,10 @@ bool has_only(std::string_view key, Words list) {
   return all;
 }
 
-const Words fillers = {"the", "is", "was", "info", "debug", "warning"};
-const Words training = {"train", "training"};
-const Words steps = {"step",   "steps",   "iter",  "iters",     "iteration", "iterations", "it",
-                     "update", "updates", "batch", "minibatch", "round",     "rounds"};
+const Words filler_words = {"the", "is", "was", "info", "debug", "warning"};
+const Words training_words = {"train", "training"};
+const Words step_words = {"step",   "steps",   "iter",  "iters",     "iteration", "iterations", "it",
+                          "update", "updates", "batch", "minibatch", "round",     "rounds"};
 
 // How a word beside "loss" makes it another one.
 int rank_beside_loss(std::string_view word) {
@@ -47,9 +47,9 @@ int rank_beside_loss(std::string_view word) {
                               "cur",   "nll",     "ce",   "mlm",   "iter",      "reduced", "crossentropy",
                               "cross", "entropy", "bce",  "mse",   "log",       "softmax", "objective"};
   static const Words means = {"avg", "average", "mean", "running", "smooth", "smoothed", "moving", "ema"};
-  if (word == "loss" || word == "s" || is_one(word, fillers)) return 10;
+  if (word == "loss" || word == "s" || is_one(word, filler_words)) return 10;
   if (is_one(word, no_loss)) return 0;
-  if (is_one(word, training)) return 9;
+  if (is_one(word, training_words)) return 9;
   if (is_one(word, parts)) return 8;
   if (is_one(word, means)) return 7;
   return word == "epoch" ? 6 : 5;
@@ -60,9 +60,8 @@ int rank_of_objective(std::string_view key) {
   static const Words names = {"nll",       "xent", "ce",      "bce",       "crossentropy", "mse",    "rmse",     "mae",
                               "l1",        "l2",   "logloss", "mlogloss",  "error",        "merror", "deviance", "elbo",
                               "objective", "obj",  "cost",    "criterion", "bpb",          "bpc"};
-  static const Words beside = {"train", "training", "learn", "lm",    "mean", "avg", "average", "binary", "multi",
-                               "cross", "entropy",  "log",   "after", "s",    "cur", "current", "the",    "is"};
-  static const Words after = {"iteration", "step", "epoch"};  // "cost after iteration 100"
+  static const Words beside = {"train", "training", "learn", "lm", "mean", "avg",     "average", "binary", "multi",
+                               "cross", "entropy",  "log",   "s",  "cur",  "current", "the",     "is"};
   int found = 0;
   bool others = false;
   for_each_word(key, [&](std::string_view word) {
@@ -74,7 +73,7 @@ int rank_of_objective(std::string_view key) {
       others = true;
     }
   });
-  if (others || has_any(key, after)) return 0;
+  if (others) return 0;
   if (found == 0 && has_any(key, {"cross"}) && has_any(key, {"entropy"})) return 4;
   return found == 0 && (key == " train " || key == " learn ") ? 3 : found;
 }
@@ -131,14 +130,14 @@ int step_rank(std::string_view key) {
       others += 100;
     } else if (!(rank > 0 ? is_one(word, {"num", "number", "idx"})
                           : is_one(word, {"train", "training", "completed", "current", "optimizer"})) &&
-               !is_one(word, fillers)) {
+               !is_one(word, filler_words)) {
       others -= 1000;
     }
   });
   return rank == 0 || others < 0 ? 0 : rank + others;
 }
 
-bool has_step_word(std::string_view key) { return has_any(key, steps); }
+bool has_step_word(std::string_view key) { return has_any(key, step_words); }
 
 bool is_epoch(std::string_view key) {
   return has_any(key, {"epoch", "epochs", "ep"}) &&

@@ -73,6 +73,19 @@ bool is_round(int64_t number) {
   return number == 1 || number == 2 || number == 5 || number == 25;
 }
 
+// How much speaks for a column, least first. From `by_epoch` on its words say that it counts: step_rank() is 30 and
+// more.
+enum Strength {
+  counts_nothing = 0,
+  by_percentage = 1,
+  by_rising = 2,
+  by_samples = 3,
+  by_growth = 5,
+  by_epoch = 10,
+  by_loose_name = 18,
+  by_bar = 20
+};
+
 struct Candidate {
   Column column;
   const Numbers* series = nullptr;
@@ -82,32 +95,33 @@ struct Candidate {
   bool has_loss = false;  // on its lines
 };
 
-// How much speaks for a column: its words, and what its numbers do. 0: it counts nothing.
+// By its words, and by what its numbers do.
 int strength_of(const Column& column, const Numbers& series, const Growth& growth, bool has_loss) {
   const std::string& key = column.key;
   const auto lines = std::ssize(series.points);
   const bool is_long = lines >= few;
-  if (is_validation(key) || is_data_bar(key) || !series.whole || (is_long && growth.changes == 0)) return 0;
+  if (is_validation(key) || is_data_bar(key) || !series.whole || (is_long && growth.changes == 0))
+    return counts_nothing;
   const bool grows = is_long && growth.backs * 4 <= growth.changes;
   const bool is_regular = is_long && growth.changes >= few - 1 && growth.regular >= 0.8 &&
                           2 * growth.changes >= lines && 4 * growth.backs <= lines;
   if (const int rank = step_rank(key); rank > 0) return rank;
-  if (is_epoch(key)) return has_loss || (grows && growth.changes >= few - 1) ? 10 : 0;
+  if (is_epoch(key)) return has_loss || (grows && growth.changes >= few - 1) ? by_epoch : counts_nothing;
   const bool is_bar = series.in_bar || (column.of_total && (key.empty() || key == " train "));
   if (is_bar && (lines == 1 || growth.changes > 0) &&
       (series.in_bar || has_loss || (grows && growth.changes >= few - 1)))
-    return 20;
-  if (!is_long || !series.unit.empty() || is_clock(series)) return 0;
+    return by_bar;
+  if (!is_long || !series.unit.empty() || is_clock(series)) return counts_nothing;
   // A named number that goes up on every line may count by other amounts.
-  if (!is_regular) return growth.changes == lines - 1 && !key.empty() && !is_no_counter(key) && !is_rank(key) ? 2 : 0;
-  if (counts_samples(key)) return 3;
-  if (is_no_counter(key) || is_rank(key)) return 0;
-  return has_step_word(key) ? 18 : 5;
+  const bool may_count = !is_no_counter(key) && !is_rank(key);
+  if (!is_regular) return growth.changes == lines - 1 && !key.empty() && may_count ? by_rising : counts_nothing;
+  if (counts_samples(key)) return by_samples;
+  return !may_count ? counts_nothing : has_step_word(key) ? by_loose_name : by_growth;
 }
 
 // What a counter without the word "step" counts: a number that is no interval of a log may be samples.
 std::string unit_of(const Column& column, const Growth& growth, int strength) {
-  if (strength == 3) return "sample";
+  if (strength == by_samples) return "sample";
   const bool has_no_name = column.key.empty() && column.of_total;
   return has_no_name && growth.usual >= 16 && growth.usual % 16 == 0 && !is_round(growth.usual) ? "sample" : "step";
 }
@@ -157,7 +171,7 @@ class Decision {
       series.whole = series.whole && number.whole;
       series.in_bar = series.in_bar || number.in_bar;
       series.plain = series.plain && number.unit.empty() && number.total == 0;
-      series.only_with_validation = series.only_with_validation && read_[line].also_trains && is_mixed(read_[line]);
+      series.only_with_validation = series.only_with_validation && is_mixed(read_[line]);
       series.place = std::min(series.place, place);
       series.unit = number.unit == " it " ? "" : number.unit;
       series.decimals = std::max(series.decimals, number.decimals);
@@ -253,7 +267,7 @@ class Decision {
     const int decimals = std::min(candidate.series->decimals, 3);
     const Growth growth = growth_of(*candidate.series, std::pow(10, decimals));
     if (growth.changes < few - 1 || growth.backs > 1) return;
-    candidate.strength = 1;
+    candidate.strength = by_percentage;
     candidate.changes = growth.changes;
     candidate.unit = decimals == 0 ? "%" : fmt::format("{} %", std::pow(10, -decimals));
   }
@@ -263,25 +277,24 @@ class Decision {
       return other.series->only_with_validation;
     const bool same_lines = 2 * common(*one.series, *other.series) >= std::ssize(one.series->points);
     constexpr int64_t finer = 4;
-    if (!same_lines && one.strength >= 10 && other.strength >= 10) {
+    if (!same_lines && one.strength >= by_epoch && other.strength >= by_epoch) {
       if (one.changes >= finer * std::max<int64_t>(other.changes, 1)) return true;
       if (other.changes >= finer * std::max<int64_t>(one.changes, 1)) return false;
     }
-    constexpr int named = 10;
-    if (!same_lines && (one.strength >= named) != (other.strength >= named)) {
-      const Candidate& with_name = one.strength >= named ? one : other;
-      const Candidate& without = one.strength >= named ? other : one;
+    if (!same_lines && (one.strength >= by_epoch) != (other.strength >= by_epoch)) {
+      const Candidate& with_name = one.strength >= by_epoch ? one : other;
+      const Candidate& without = one.strength >= by_epoch ? other : one;
       if (2 * with_name.changes >= without.changes) return &with_name == &one;
     }
-    if (same_lines && one.strength > 3 && other.strength > 3 && one.strength <= named && other.strength <= named &&
-        one.changes != other.changes) {
+    if (same_lines && std::min(one.strength, other.strength) >= by_growth &&
+        std::max(one.strength, other.strength) <= by_epoch && one.changes != other.changes) {
       return one.changes > other.changes;  // in an epoch of the other
     }
     if (!same_lines && one.has_loss != other.has_loss) return one.has_loss;
     if (one.strength != other.strength) return one.strength > other.strength;
     if (!same_lines && one.changes != other.changes) return one.changes > other.changes;
     const auto total = [](const Candidate& of) { return of.series->points.back().total; };
-    if (one.strength == 20 && total(one) != total(other)) return total(one) > total(other);
+    if (one.strength == by_bar && total(one) != total(other)) return total(one) > total(other);
     return one.series->place < other.series->place;
   }
 
@@ -311,6 +324,13 @@ class Decision {
 
   // Several processes may print each step: with a number that says which, or without.
   void find_ranks(const Numbers& steps, StepFormat& format) const {
+    for (const auto& [column, series] : series_) {
+      if (is_rank(column.key) && common(steps, series) == std::ssize(steps.points) && is_several(series)) {
+        take_lowest(column, series, format);
+        return;
+      }
+    }
+    if (is_of_epochs(steps)) return;
     constexpr int64_t near = 16;                         // lines
     std::map<double, std::pair<int64_t, int64_t>> seen;  // of a step: its last line, and how many before that were near
     std::map<int64_t, int64_t> steps_by_times;
@@ -321,13 +341,6 @@ class Decision {
     }
     for (const auto& [step, one] : seen) ++steps_by_times[one.second];
     const auto usual = std::ranges::max_element(steps_by_times, {}, [](const auto& one) { return one.second; });
-    for (const auto& [column, series] : series_) {
-      if (is_rank(column.key) && common(steps, series) == std::ssize(steps.points) && is_several(series)) {
-        take_lowest(column, series, format);
-        return;
-      }
-    }
-    if (is_of_epochs(steps)) return;
     if (seen.size() < 3 || usual->first < 2 || 5 * usual->second < 4 * std::ssize(seen) - 5) return;
     for (const auto& [column, series] : series_) {
       if (column == format.step || column == format.loss || common(steps, series) < std::ssize(steps.points)) continue;

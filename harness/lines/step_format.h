@@ -25,8 +25,6 @@ struct StepFormat {
   int64_t per_line = 1;        // steps from one line with a loss to the next, as a bar on the other stream counted
   int64_t copies = 1;          // so many processes print each step, without saying who: the lowest loss counts
   std::string shape;           // of a line: "iter STEP: loss LOSS, time Nms"
-
-  bool operator==(const StepFormat&) const = default;
 };
 
 // Its lines name the step, and have its loss: more lines would not change that.

@@ -394,7 +394,7 @@ TEST(StepReader, ShowsShapes) {
 
 // What it proposes finds the step and the loss of the line that it was made from.
 TEST(StepReader, ProposesARegularExpression) {
-  for (const char* line : {"u 12 -> value 2.5 (0.1 s)", "  [12] a.b|c=2.5", "x's 12: 2.5",
+  for (const char* line : {"u 12 -> value 2.5 (0.1 s)", "  [12] a.b|c=2.5", "x's 12: 2.5", "12: 2,5, 3",
                            "a \x91"
                            "12 b 2.5",
                            "12\u2192 2.5", "2.5 | 12"}) {
