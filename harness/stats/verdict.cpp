@@ -37,6 +37,15 @@ PairedVerdict compare(std::span<const double> base, std::span<const double> head
   return comparison;
 }
 
+bool is_clear_early(std::span<const double> differences, double min_effect) {
+  constexpr size_t fewest = 11;
+  if (differences.size() < fewest) return false;
+  Estimate ratio = symmetric_center(differences, 0.999);
+  ratio.center = std::exp(ratio.center);
+  ratio.interval = {std::exp(ratio.interval->lo), std::exp(ratio.interval->hi)};
+  return judge(ratio, min_effect) != Verdict::inconclusive;
+}
+
 double noise_floor(std::span<const double> differences, int64_t pairs) {
   constexpr int studies = 2000;
   std::mt19937_64 random(20240520);

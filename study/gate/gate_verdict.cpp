@@ -345,10 +345,7 @@ bool is_decided_early(const Plan& plan, const fs::path& folder) {
   if (!measured.base_faults.empty() || !measured.head_faults.empty()) return true;
   if (measured.base.samples.empty() || measured.head.samples.empty()) return false;
   const auto differences = log_ratios(measured.base.samples.front(), measured.head.samples.front(), std::nullopt);
-  harness::Estimate ratio = harness::symmetric_center(differences, 0.999);
-  ratio.center = std::exp(ratio.center);
-  if (ratio.interval) ratio.interval = {std::exp(ratio.interval->lo), std::exp(ratio.interval->hi)};
-  return harness::judge(ratio, plan.gate->min_effect) != harness::Verdict::inconclusive;
+  return harness::is_clear_early(differences, plan.gate->min_effect);
 }
 
 Judgement gate_verdict(const Plan& plan, const fs::path& folder, int64_t pairs, bool topped_up) {

@@ -32,9 +32,7 @@ Judgement gate_verdict(const Plan& plan, const std::filesystem::path& folder, in
 // on.
 std::vector<int64_t> early_looks(const Plan& plan);
 
-// Whether these pairs' verdict is clear, by an interval of 99.9 %: three such looks add a third of a percent at most to
-// the false alarms of the last (Haybittle and Peto's rule; Jennison and Turnbull 2000, "Group Sequential
-// Methods", 2.6).
+// Whether these pairs' verdict is clear already, or one of their runs failed.
 bool is_decided_early(const Plan& plan, const std::filesystem::path& folder);
 
 }  // namespace study
