@@ -158,10 +158,8 @@ void CommandProcess::make(const std::function<void(std::string_view)>& on_line) 
       trial_->end();
       review(/*at_end=*/true);
     } else if (reader_ && !by_client_) {
-      for (const auto& line : lines_.end()) {
-        for (const StepLine& step : reader_->take(line)) take(step);
-      }
-      for (const StepLine& step : reader_->end()) take(step);
+      for (const auto& line : lines_.end()) take(reader_->take(line));
+      take(reader_->end());
     }
     if (!has_enough_ && window_.end()) has_enough_ = window_.is_full();
     if (has_enough_ && watches_) end_window();
@@ -335,15 +333,11 @@ bool CommandProcess::take_output(int stream, std::string_view bytes) {
     return review(/*at_end=*/false);
   }
   if (!reader_) return true;
-  const bool has_client = by_client_ || client_.has_begun();
-  for (const auto& line : lines_.take(stream, bytes, now_s())) {
-    const std::vector<StepLine> steps = reader_->take(line);
-    if (has_client) {
-      add_printed_losses(steps);
-    } else if (!std::ranges::all_of(steps, [this](const StepLine& step) { return take(step); })) {
-      return false;
-    }
-  }
+  std::vector<StepLine> steps;
+  for (const auto& line : lines_.take(stream, bytes, now_s()))
+    std::ranges::copy(reader_->take(line), std::back_inserter(steps));
+  if (!by_client_ && !client_.has_begun()) return take(steps);
+  add_printed_losses(steps);
   return true;
 }
 
@@ -363,17 +357,23 @@ bool CommandProcess::take_client() {
     pace_ = {};
     window_ = empty_window({}, "step");
   }
-  const std::vector<StepLine> steps = client_.read(begun_s_);
-  return std::ranges::all_of(steps, [this](const StepLine& step) { return take(step); });
+  return take(client_.read(begun_s_));
 }
 
-bool CommandProcess::take(const StepLine& line) {
-  if (!window_.take(line)) return true;
-  on_line_(fmt::format("{} {}", std::min(window_.made(), plan_.warmup_steps + plan_.timed_steps),
-                       plan_.warmup_steps + plan_.timed_steps));
-  if (window_.has_begun() && !watches_) begin_window();
-  if (window_.is_full()) end_window();
+// Of one read. The next read's lines have another time, so that these are complete unless bursts are joined.
+bool CommandProcess::take(const std::vector<StepLine>& steps) {
+  for (const StepLine& step : steps) {
+    if (window_.take(step)) follow_window();
+  }
+  if (!pace_.pace.has_all() && window_.end()) follow_window();
   return !has_enough_;
+}
+
+void CommandProcess::follow_window() {
+  const int64_t needed = plan_.warmup_steps + plan_.timed_steps;
+  on_line_(fmt::format("{} {}", std::min(window_.made(), needed), needed));
+  if (window_.has_begun() && !watches_ && !has_enough_) begin_window();
+  if (window_.is_full() && !has_enough_) end_window();
 }
 
 // Reads a trial's lines again once there are enough new ones. It goes on until its number is sure: for some seconds,
@@ -395,7 +395,7 @@ bool CommandProcess::review(bool at_end) {
   pace_ = harness::pace_of(learned_->steps);
   window_ = empty_window(pace_.pace, learned_->format ? learned_->format->unit : "step");
   for (const StepLine& step : learned_->steps) window_.take(step);
-  if (at_end) window_.end();
+  if (at_end || !pace_.pace.has_all()) window_.end();
   const bool is_sure = (!learned_->format || is_named(*learned_->format)) && pace_.doubt.empty();
   has_enough_ =
       window_.is_full() && !pace_.needs_more && (at_end || is_sure || now > learned_->steps.front().seconds + look_s);

@@ -65,7 +65,8 @@ class CommandProcess {
   [[nodiscard]] double now_s() const;
   bool take_output(int stream, std::string_view bytes);
   bool take_client();
-  bool take(const harness::StepLine& line);
+  bool take(const std::vector<harness::StepLine>& steps);
+  void follow_window();
   bool review(bool at_end);
   void add_printed_losses(const std::vector<harness::StepLine>& steps);
   bool look(const std::vector<pid_t>& tree);

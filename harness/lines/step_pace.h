@@ -43,7 +43,7 @@ class StepWindow {
 
   // Whether lines came to be complete.
   bool take(const StepLine& line);
-  bool end();  // no more lines will come
+  bool end();  // those that came are complete
 
   [[nodiscard]] bool has_begun() const { return first_timed_ > 0 || (has_lines_ && warmup_ == 0); }
   [[nodiscard]] bool is_full() const { return is_full_; }
