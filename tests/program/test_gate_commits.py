@@ -112,10 +112,12 @@ def test_what_is_not_committed_is_not_measured(program, environment, repository)
 def test_a_slowdown_to_catch_sets_effect_and_pairs(program, environment, repository):
     commit(repository, noise=0.01)
     commit(repository, step_s=0.0208, noise=0.01)
-    done = gate(program, environment, repository, "--base", "HEAD~1", "--catch", "3", out="unknown")
-    assert done.returncode == 3 and "--calibrate --save" in done.stderr, done.stderr
+    environment = environment | {"XDG_CACHE_HOME": str(repository.parent / "cache")}  # where the noise is kept
+    done = gate(program, environment, repository, "--base", "HEAD~1", "--catch", "3", "--prepare", "touch prepared", out="unknown")
+    assert done.returncode == 3 and "--calibrate --save" in done.stderr and "preparing" not in done.stderr, done.stderr
     done = gate(program, environment, repository, "--calibrate", "--save", out="calibrated")
     assert done.returncode == 0 and (repository / "calibrated" / "gate.json").exists(), done.stderr
+    assert not (repository / "results").exists() and list((repository.parent / "cache").rglob("baselines/*")), "the repository is not written"
     done = gate(program, environment, repository, "--base", "HEAD~1", "--catch", "3", out="caught")
     plan = json.loads((repository / "caught" / "plan.json").read_text())
     assert done.returncode == 1 and plan["gate"]["min_effect"] == pytest.approx(0.015) and plan["gate"]["top_up"] == 0, done.stderr
@@ -125,6 +127,14 @@ def test_a_slowdown_to_catch_sets_effect_and_pairs(program, environment, reposit
     assert json.loads((repository / "larger" / "plan.json").read_text())["repeats"] == 6 <= fewest
     done = gate(program, environment, repository, "--base", "HEAD~1", "--catch", "0.01", out="tiny")
     assert done.returncode == 3 and re.search(r"0\.01 % cannot be caught on this machine \(noise \S+ %\); \S+ % can", done.stderr), done.stderr
+
+
+def test_a_clear_answer_ends_a_gate_of_many_pairs(program, environment, repository):
+    commit(repository, noise=0.01)
+    commit(repository, step_s=0.03, noise=0.01)
+    done = gate(program, environment, repository, "--base", "HEAD~1", "--pairs", "48")
+    assert done.returncode == 1 and "clear after 12 of 48 pairs" in done.stderr, done.stderr
+    assert verdict(repository)["verdict"] == "REGRESSION" and len(list((repository / "out" / "records").iterdir())) == 24
 
 
 @pytest.mark.parametrize("side, status", [("base", 3), ("head", 1)])
