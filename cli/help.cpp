@@ -256,7 +256,7 @@ void add_help(CommandLine& line) {
        .examples = {
            {"ladder help ablate", "The help of `ladder ablate`."},
            {"ladder help flash", "What is flash attention?"},
-           {"ladder help --techniques", "Every optimization: how it works, what it costs, how a run proves it."},
+           {"ladder help --techniques", "Every optimization, with its text, and the fields of a recipe."},
            {"ladder help --claims", "What others claim of each, and what was measured."}}});
   command.heading("Arguments");
   auto* topic =

@@ -202,13 +202,14 @@ std::string claims_page(const Evidence& evidence) {
       std::ranges::move(seen_alone(micro, optimization), std::back_inserter(seen));
     }
     sections += section(
-        fmt::format("\n## `{0}`\n\n*{1}*; [how it works](techniques.md#{0}).\n", optimization.name, optimization.title),
+        fmt::format("\n## `{0}`\n\n*{1}*; [how it works](../{2}).\n", optimization.name, optimization.title,
+                    text_file(optimization.name)),
         optimization.claims, optimization.name, seen, counts);
   }
   const std::string kernels = kernels_line(evidence.traces);
   sections += section(
       "\n## torch.compile\n\n*A technique of the peer*, against PyTorch's eager mode; "
-      "[how it works](techniques.md#torchcompile).\n" +
+      "[how it works](../ablations/techniques/torch_compile.md).\n" +
           (kernels.empty() ? "" : "\n" + kernels),
       compile_claims(), "", compiled, counts);
   sections += "\n## Of no single technique\n" + table(other_claims(), "", ladders, counts);

@@ -120,10 +120,7 @@ def own_proofs(rung):
 
 
 def technique(told):
-    parts = [("How it works", told["mechanism"]), ("Why it is faster", told.get("faster")), ("What it costs", told["costs"]),
-             ("When it does not help", told["no_help"]), ("How a run proves it", told["proven"])]
-    blocks = [block for head, text in parts if text for block in (Line(f"**{head}.**"), Told(text))]
-    blocks += [Line("**In PyTorch.**"), Code(told["pytorch"])]
+    blocks = [block for part in told["parts"] for block in (Line(f"**{clean(part['title'])}.**"), Told(part["text"]))]
     if told["claims"]:
         blocks.append(Table("What others claim about it", [("claimed", False), ("by", False), ("in this study", False)],
                             [[clean(c["claim"]), clean(c["source"]), Cell(clean(c["standing"]), clean(c["words"]), "strong")] for c in told["claims"]]))

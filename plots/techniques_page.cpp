@@ -1,8 +1,9 @@
 #include "plots/techniques_page.h"
 
-#include "ablations/plan/ladder_file.h"
 #include "ablations/techniques/number_formats.h"
 #include "ablations/techniques/techniques.h"
+#include "files/files.h"
+#include "files/resources.h"
 #include "plots/claims.h"
 #include "text/text.h"
 
@@ -18,28 +19,6 @@ namespace plots {
 using files::Json;
 
 namespace {
-
-// Each line as Markdown's code.
-std::string indented(const std::string& lines) {
-  std::string text;
-  for (size_t begin = 0; begin < lines.size();) {
-    const size_t end = std::min(lines.find('\n', begin), lines.size());
-    text += "    " + lines.substr(begin, end - begin) + "\n";
-    begin = end + 1;
-  }
-  return text;
-}
-
-std::string part(const std::string& title, const std::string& text) {
-  return text.empty() ? "" : fmt::format("\n**{}** {}\n", title, text);
-}
-
-std::string parts(const Text& text, const std::string& alone) {
-  return part("How it works.", text.mechanism) + part("Why it is faster.", text.faster) +
-         part("What it costs.", text.costs) + part("When it does not help.", text.no_help) + "\n**In PyTorch**\n\n" +
-         indented(text.pytorch) + part("How a run proves it.", text.proven) + "\n**Try it alone**\n\n" +
-         indented(alone);
-}
 
 // Without the marks of code, which a terminal does not show.
 std::string plain_words(std::string text) {
@@ -64,10 +43,6 @@ std::string rewrapped(const std::string& text) {
   return result.substr(0, result.find_last_not_of('\n') + 2);
 }
 
-std::string help_part(const Look& look, const char* title, const std::string& text) {
-  return "\n" + look.painted(Style::strong, title) + "\n" + text;
-}
-
 std::string overview() {
   std::string text =
       "\n| name | in tables | edits | needs before it | not with |\n"
@@ -79,12 +54,15 @@ std::string overview() {
   };
   for (const Technique& technique : techniques()) {
     for (const Optimization& one : technique.optimizations) {
-      text += fmt::format("| [`{0}`](#{0}) | {1} | `{2}` | {3} | {4} |\n", one.name, one.title, technique.field,
-                          names(one.needs), names(one.excludes));
+      text += fmt::format("| [`{}`](../{}) | {} | `{}` | {} | {} |\n", one.name, text_file(one.name),
+                          one.title, technique.field, names(one.needs), names(one.excludes));
     }
-    if (technique.optimizations.empty()) text += fmt::format("| [`{0}`](#{0}) | | `{0}` | | |\n", technique.field);
+    if (technique.optimizations.empty()) {
+      text += fmt::format("| [`{0}`](../{1}) | | `{0}` | | |\n", technique.field,
+                          text_file(technique.field));
+    }
   }
-  return text;
+  return text + "\nPyTorch beside a rung has [torch.compile](../ablations/techniques/torch_compile.md).\n";
 }
 
 // A field's values as JSON has them, the plain one first.
@@ -137,37 +115,33 @@ std::string number_types() {
 
 }  // namespace
 
-std::string commands_alone(const Optimization& optimization) {
-  if (!optimization.text.alone.empty()) return optimization.text.alone;
-  std::vector<std::string> ladders;
-  for (const Ladder& ladder : ladders_with(optimization.name)) ladders.push_back(ladder.name);
-  const bool in_both = ladders.size() > 1 && ladders[0] == "gpt2" && ladders[1] == "gpt2-cpu";
-  const std::string ladder = in_both || ladders.empty() ? "" : "--ladder " + ladders.front() + " ";
-  return fmt::format("ladder ablate {}--mode factorial --factors {}", ladder, optimization.name);
+std::vector<TextPart> parts_of(const std::string& file) {
+  std::vector<TextPart> parts;
+  std::istringstream lines(files::read_file(files::resource_root() / file));
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("## ")) {
+      parts.push_back({.title = line.substr(3), .text = ""});
+    } else if (!parts.empty() && !(line.empty() && parts.back().text.empty())) {
+      parts.back().text += line + "\n";
+    }
+  }
+  for (TextPart& part : parts) part.text.resize(part.text.find_last_not_of('\n') + 1);
+  return parts;
 }
 
 std::string techniques_page() {
-  std::string text = R"(# The techniques
+  return R"(# The techniques
 
 Each of these changes how a step of training is executed, and nothing of what it computes but rounding: sums are added in
-another order, so losses differ in their last digits. A ladder puts them on one after another by their names. What others
-claim of them, and what is measured here: [claims](claims.md).
-What every training has, whatever is switched on, and the words that are used below: [basics](basics.md).
-)";
-  text += overview() + recipe_fields() + number_types();
-  for (const Technique& technique : techniques()) {
-    for (const Optimization& one : technique.optimizations) {
-      text += fmt::format("\n## `{}`\n\n*{}*. {}\n", one.name, one.title, one.summary);
-      text += parts(one.text, commands_alone(one));
-      text += fmt::format("\n[What is claimed of it](claims.md#{})\n", one.name);
-    }
-    if (technique.optimizations.empty()) {
-      text += fmt::format("\n## `{}`\n", technique.field) + parts(technique.text, technique.text.alone);
-    }
-  }
-  text += "\n## torch.compile\n\n*A technique of the peer*: no rung has it, but PyTorch runs beside a rung with it.\n";
-  text += parts(compile_text(), compile_text().alone);
-  return text + "\n[What is claimed of it](claims.md#torchcompile)\n" +
+another order, so losses differ in their last digits. A ladder puts them on one after another by their names. A name leads
+to its text: how it works, why it is faster, what it costs, when it does not help. What others claim of them, and what is
+measured here: [claims](claims.md). What every training has, and the words that are used: [basics](basics.md).
+
+A run proves that a technique was on. It looks at one step: at the nodes of autograd's graph, the types of tensors, the
+calls of libraries, the kernels that CUPTI saw, what the process read. Each report prints what was expected of a rung, and
+what was seen. A rung whose proof fails has no number.
+)" + overview() +
+         recipe_fields() + number_types() +
          "\n<!-- Made by: build/release/ladder help --techniques > docs/techniques.md -->\n";
 }
 
@@ -181,20 +155,23 @@ std::vector<std::string> technique_names() {
 }
 
 std::string technique_help(const std::string& name, const Look& look) {
-  const auto shown = [&](const std::string& title, const Text& text, const std::string& alone) {
-    return look.painted(Style::strong, wrapped(title, "  ")) + "\n" + rewrapped(text.mechanism) +
-           help_part(look, "What it costs", rewrapped(text.costs)) +
-           help_part(look, "In PyTorch", indented(text.pytorch)) + help_part(look, "Try it alone", indented(alone)) +
-           "\ndocs/techniques.md has more: why it is faster, when it does not help, its proof.\n";
+  const auto shown = [&](const std::string& title, const std::string& file) {
+    std::string text = look.painted(Style::strong, wrapped(title, "  ")) + "\n";
+    for (const TextPart& part : parts_of(file)) {
+      const bool is_first = part.title == "How it works";
+      if (!is_first) text += "\n" + look.painted(Style::strong, part.title) + "\n";
+      text += rewrapped(part.text);
+    }
+    return text;
   };
   for (const Technique& technique : techniques()) {
     if (technique.optimizations.empty() && matches_name(name, technique.field, "")) {
-      return shown(technique.field, technique.text, technique.text.alone);
+      return shown(technique.field, text_file(technique.field));
     }
     for (const Optimization& one : technique.optimizations) {
       if (matches_name(name, one.name, one.title)) {
-        return shown(fmt::format("{}: {}. {}", one.name, one.title, plain_words(one.summary)), one.text,
-                     commands_alone(one));
+        return shown(fmt::format("{}: {}. {}", one.name, one.title, plain_words(one.summary)),
+                     text_file(one.name));
       }
     }
   }
@@ -202,9 +179,8 @@ std::string technique_help(const std::string& name, const Look& look) {
 }
 
 TechniqueText technique_text(const Optimization& optimization, const Study& study) {
-  const Text& text = optimization.text;
   const std::vector<Seen> seen = seen_in(study, optimization.name);
-  TechniqueText told{text.mechanism, text.faster, text.costs, text.no_help, text.pytorch, text.proven, {}};
+  TechniqueText told{.parts = parts_of(text_file(optimization.name)), .claims = {}};
   for (const Claim& claim : optimization.claims) {
     const CheckedClaim finding = checked(claim, optimization.name, seen);
     told.claims.push_back({claim.claim, claim.source.name, finding.standing, finding.words});

@@ -11,10 +11,10 @@
 
 namespace plots {
 
-// The commands that try an optimization by itself, one in each line.
-std::string commands_alone(const Optimization& optimization);
+// A text file's parts, which begin with "## TITLE".
+std::vector<TextPart> parts_of(const std::string& file);
 
-// docs/techniques.md
+// docs/techniques.md: lists them all.
 std::string techniques_page();
 
 // Optimizations, and the fields of the recipe that none of them edits.
@@ -23,7 +23,7 @@ std::vector<std::string> technique_names();
 // A screen about one of them, by its name or its title in tables; empty: there is none.
 std::string technique_help(const std::string& name, const Look& look);
 
-// For a report's section of a rung: the texts, and the claims with what this study shows.
+// For a report's section of a rung: its text, and the claims with what this study shows.
 TechniqueText technique_text(const Optimization& optimization, const Study& study);
 
 }  // namespace plots

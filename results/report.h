@@ -81,14 +81,19 @@ struct ClaimText {
   LADDER_FIELDS(ClaimText, claim, source, standing, words)
 };
 
-// What there is to tell of an optimization: paragraphs, with `code`, and blocks of lines that begin with four spaces.
+// Paragraphs, with `code`, and blocks of lines that begin with four spaces.
+struct TextPart {
+  std::string title, text;
+
+  LADDER_FIELDS(TextPart, title, text)
+};
+
+// What there is to tell of an optimization.
 struct TechniqueText {
-  std::string mechanism, faster, costs, no_help;
-  std::string pytorch;  // lines of code
-  std::string proven;
+  std::vector<TextPart> parts;
   std::vector<ClaimText> claims;
 
-  LADDER_FIELDS(TechniqueText, mechanism, faster, costs, no_help, pytorch, proven, claims)
+  LADDER_FIELDS(TechniqueText, parts, claims)
 };
 
 // What Google Benchmark measured of single operations.

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "ablations/techniques/step_table.h"
-#include "ablations/techniques/technique_text.h"
+#include "ablations/techniques/claim.h"
 #include "harness/machine/machine.h"
 #include "model/recipe.h"
 #include "results/common.h"
@@ -19,7 +19,8 @@
 
 namespace ablations {
 
-// A named edit of the recipe. A ladder applies one after another.
+// A named edit of the recipe. A ladder applies one after another. Its text for new readers is the file NAME.md in the
+// folder of its field.
 struct Optimization {
   std::string name;                        // in ladder files: "bf16"
   std::string title;                       // in tables: "bf16 autocast"
@@ -32,7 +33,6 @@ struct Optimization {
   std::function<std::string(const model::Recipe&, const harness::Machine&)> pointless = nullptr;
   // The title of a rung after its proof, if that depends on the machine. nullptr, or empty: `title`.
   std::function<std::string(const Observations&)> title_seen = nullptr;
-  Text text = {};
   std::vector<Claim> claims = {};
   // The day since which its code on a GPU is another; records before it are an older program's.
   std::string rewritten = {};
@@ -62,7 +62,6 @@ struct RunFacts {
 struct Technique {
   std::string field;  // of the recipe: "attention"
   std::vector<Optimization> optimizations = {};
-  Text text = {};  // for a field that no optimization edits
 
   // Why a step cannot be executed with the recipe's value of the field on this machine; empty: it can. For a GPU's
   // recipe it is called only if there is a GPU.

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <sstream>
+#include <stdexcept>
 
 namespace ablations {
 
@@ -58,6 +59,16 @@ const std::vector<Optimization>& optimizations() {
 const Optimization* find_optimization(const std::string& name) {
   const auto found = std::ranges::find(optimizations(), name, &Optimization::name);
   return found == optimizations().end() ? nullptr : &*found;
+}
+
+std::string text_file(const std::string& name) {
+  for (const Technique& technique : techniques()) {
+    const auto& own = technique.optimizations;
+    const bool has = own.empty() ? name == technique.field
+                                 : std::ranges::find(own, name, &Optimization::name) != own.end();
+    if (has) return fmt::format("ablations/techniques/{}/{}.md", technique.field, name);
+  }
+  throw std::invalid_argument(fmt::format("no technique has the name {}", name));
 }
 
 bool matches_name(const std::string& typed, const std::string& name, const std::string& title) {

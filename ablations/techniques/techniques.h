@@ -16,7 +16,6 @@ const std::vector<Technique>& techniques();
 const std::vector<Optimization>& optimizations();
 
 // torch.compile, a technique of the peer's (ablations/peers).
-const Text& compile_text();
 const std::vector<Claim>& compile_claims();
 
 // Claims about no single technique, and figures that arithmetic contradicts.
@@ -25,6 +24,10 @@ const std::vector<Claim>& contradicted_claims();
 
 // nullptr for an unknown name.
 const Optimization* find_optimization(const std::string& name);
+
+// The file of its text for new readers, below files::resource_root(): "ablations/techniques/attention/flash.md".
+// `name`: of an optimization, or of a field that none edits.
+std::string text_file(const std::string& name);
 
 // Whether a typed text means the optimization of that name and title. It is the name, or begins with the title's first
 // word and has the title's other words, in any order. Other words may be among them: a proof adds some ("oneDNN float32

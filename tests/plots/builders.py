@@ -294,8 +294,8 @@ def complete(ladder=LADDER, **more):
 
 
 def technique(text="Products in `16 bits`.\n\n    1/3    0.333\n    1/10   0.100\n\nWeights stay\nas they are."):
-    return {"mechanism": text, "faster": "", "costs": text, "no_help": text, "pytorch": "with autocast():\n    step()",
-            "proven": text, "claims": [{"claim": "2x", "source": "a lecture", "standing": "not measured", "words": "`ladder ablate` measures it."}]}
+    return {"parts": [{"title": "How it works", "text": text}, {"title": "In PyTorch", "text": "    with autocast():\n        step()"}],
+            "claims": [{"claim": "2x", "source": "a lecture", "standing": "not measured", "words": "`ladder ablate` measures it."}]}
 
 
 # ---- what may stand beside a study

@@ -9,30 +9,33 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <sstream>
 
 namespace techniques_page_test {
 
 using namespace plots;
 
-std::vector<std::pair<std::string, const Text*>> texts() {
-  std::vector<std::pair<std::string, const Text*>> list;
-  for (const Technique& technique : techniques()) {
-    if (technique.optimizations.empty()) list.emplace_back(technique.field, &technique.text);
-    for (const Optimization& one : technique.optimizations)
-      list.emplace_back(one.name, &find_optimization(one.name)->text);
-  }
-  return list;
+// By the titles of parts.
+std::map<std::string, std::string> text_of(const std::string& name) {
+  std::map<std::string, std::string> text;
+  for (const results::TextPart& part : parts_of(text_file(name))) text[part.title] = part.text;
+  return text;
 }
 
-TEST(TechniquesPage, EveryTechniqueSaysAllOfIt) {
+TEST(TechniquesPage, EveryTechniqueHasATextWithItsParts) {
   const std::string page = techniques_page();
-  for (const auto& [name, text] : texts()) {
-    EXPECT_NE(page.find("\n## `" + name + "`\n"), std::string::npos) << name;
-    for (const std::string* part : {&text->mechanism, &text->costs, &text->no_help, &text->pytorch, &text->proven}) {
-      EXPECT_FALSE(part->empty()) << name;
+  for (const std::string& name : technique_names()) {
+    EXPECT_NE(page.find("| [`" + name + "`](../" + text_file(name) + ")"), std::string::npos) << name;
+    auto text = text_of(name);
+    for (const char* part : {"How it works", "What it costs", "When it does not help", "In PyTorch", "Try it alone"}) {
+      EXPECT_FALSE(text[part].empty()) << name << ": " << part;
+      text.erase(part);
     }
+    text.erase("Why it is faster");
+    EXPECT_EQ(text.size(), 0U) << name << ": " << text.begin()->first;
   }
+  EXPECT_GE(parts_of("ablations/techniques/torch_compile.md").size(), 5U);
 }
 
 TEST(TechniquesPage, EveryFieldOfTheRecipeStandsInATableWithItsPlainValueFirst) {
@@ -46,11 +49,11 @@ TEST(TechniquesPage, EveryFieldOfTheRecipeStandsInATableWithItsPlainValueFirst) 
 
 // What pages make of it: `code`, and paragraphs or blocks whose every line begins with four blanks.
 TEST(TechniquesPage, TextsAreParagraphsAndBlocks) {
-  for (const auto& [name, text] : texts()) {
-    for (const std::string* part : {&text->mechanism, &text->faster, &text->costs, &text->no_help, &text->proven}) {
-      EXPECT_EQ(std::count(part->begin(), part->end(), '`') % 2, 0) << name;
-      EXPECT_EQ(part->find('<'), std::string::npos) << name;
-      std::istringstream lines(*part);
+  for (const std::string& name : technique_names()) {
+    for (const auto& [title, text] : text_of(name)) {
+      EXPECT_EQ(title == "In PyTorch" ? 0 : std::ranges::count(text, '`') % 2, 0) << name;
+      EXPECT_EQ(title == "In PyTorch" ? std::string::npos : text.find('<'), std::string::npos) << name;
+      std::istringstream lines(text);
       for (std::string line, before; std::getline(lines, line); before = line) {
         if (before.empty() || line.empty()) continue;
         EXPECT_EQ(before.starts_with("    "), line.starts_with("    ")) << name << ": " << line;
@@ -62,10 +65,11 @@ TEST(TechniquesPage, TextsAreParagraphsAndBlocks) {
 TEST(TechniquesPage, TheFactorialOfOneMeasuresItOnAndOff) {
   size_t tried = 0;
   for (const Optimization& one : optimizations()) {
-    const std::string command = commands_alone(one);
+    const std::string command = text_of(one.name)["Try it alone"];
     const size_t factors = command.find("--factors ");
     if (factors == std::string::npos) continue;  // single runs
     const std::string names = command.substr(factors + std::string("--factors ").size());
+    EXPECT_EQ(names.substr(names.rfind(',') + 1), one.name);
     if (names.find("packed_products") != std::string::npos && !model::has_packed_bf16()) continue;
     const size_t flag = command.find("--ladder ");
     const std::string ladder =

@@ -320,7 +320,8 @@ def hostile():
     gate = gate_of("REGRESSION", comparison_of(bad), [None], [EVIL]) | {"warnings": [EVIL], "calibration": [noise_of((6, 0.01)) | {"label": EVIL}]}
     report = report_of(study, notes=[EVIL], gates=[gate])
     report["studies"][0]["said"] |= {"headline": EVIL, "lines": [EVIL], "remarks": [remark("bad", EVIL, fix=EVIL), remark("good", EVIL, "trust")]}
-    report["studies"][0]["techniques"] = {"bf16": technique(f"    {EVIL}\n\n{EVIL}") | {"pytorch": EVIL}}
+    report["studies"][0]["techniques"] = {"bf16": technique(f"    {EVIL}\n\n{EVIL}")}
+    report["studies"][0]["techniques"]["bf16"]["parts"].append({"title": EVIL, "text": EVIL})
     return report, gate
 
 

@@ -12,9 +12,7 @@ using namespace model;
 
 namespace {
 
-Text attention_text();
 std::vector<Claim> attention_claims();
-Text packed_text();
 
 constexpr const char* cudnn_node = "ScaledDotProductCudnnAttentionBackward0";
 constexpr const char* efficient_node = "ScaledDotProductEfficientAttentionBackward0";
@@ -135,7 +133,6 @@ Technique attention() {
                        "more the longer the context is.",
             .edit = [](Recipe& r, const Machine& machine) { r.attention = fastest_attention(r, machine); },
             .title_seen = flash_title,
-            .text = attention_text(),
             .claims = attention_claims(),
             .micro_below = "attention_manual",
             .micro = "attention_flash"},
@@ -146,7 +143,6 @@ Technique attention() {
                        "products of our own, on a GPU with FlashAttention's kernels.",
             .edit = [](Recipe& r, const Machine&) { r.attention = Attention::packed; },
             .pointless = packed_is_pointless,
-            .text = packed_text(),
             .replaces = {"self_attention"},
             .by = "packed"}},
       .obstacle = attention_obstacle,
@@ -155,47 +151,9 @@ Technique attention() {
   };
 }
 
-// ---- In words
+// ---- What others claim
 
 namespace {
-
-Text attention_text() {
-  return {
-      .mechanism = R"(Written out, attention computes a matrix of T x T scores for each head. At B=16, T=1024 these are
-16 x 12 x 1,024 x 1,024 = 201 million numbers in each of 12 layers. They are written, scaled, masked, made into
-probabilities and read again.
-
-Flash attention takes a block of queries and goes over the keys and values block by block. A block's scores exist only
-in the chip's own memory, which is many times faster (`docs/basics.md` has sizes). For each query it keeps the largest
-score so far, m, and the sum of exp(score - m). When a later block has a larger score, all that was summed up so far is
-multiplied by exp(old m - new m). With the scores 1 and 3 in one block and 4 in the next:
-
-    after 1, 3    m = 3    sum = exp(1 - 3) + 1              = 1.135
-    after 4       m = 4    sum = 1.135 x exp(3 - 4) + 1      = 1.418
-    all at once            sum = exp(1 - 4) + exp(3 - 4) + 1 = 1.418
-
-The forward pass leaves the result and one number for each query and head. The backward pass computes the scores again.
-Blocks above the diagonal, which the causal mask hides, are left out.
-
-On a GPU `flash` takes a fused attention that the recipe allows: cuDNN's from compute capability 9.0 on,
-FlashAttention before that, the memory-efficient one for float32, and never cuDNN's with `--deterministic`. The rung's
-title and the record name it.)",
-      .faster = R"(It computes a little more and moves far less. At B=16, T=1024 one matrix of scores has 403 MB in 16
-bits, and attention written out reads or writes several of them in each layer.)",
-      .costs =
-          R"(Memory falls: under autocast on a GPU a layer keeps about 6,200 bytes a token for the backward pass (q,
-k, v and the result in 16 bits, and a float32 for each head), where attention written out keeps 6,144 + 72 T. At T=1024
-that is 92 % less. On a GPU FlashAttention and
-cuDNN read 16 bits only, and need compute capability 8.0. FlashAttention's heads have at most 256 numbers.)",
-      .no_help =
-          R"(Where T is small it gains little: the matmuls of the model grow with T, the matrices of scores with T
-squared. On the CPUs in results/evidence it does not pay at T=128: the backward pass of the fused operation takes longer
-than the matmuls that it replaces. At T=1024 it is 1.22x.)",
-      .pytorch = R"(y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-# was: y = (q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))).masked_fill(future, -inf).softmax(-1) @ v)",
-      .proven =
-          R"(Autograd's graph has one node of the chosen implementation for each layer and micro-step, and no softmax.)"};
-}
 
 std::vector<Claim> attention_claims() {
   return {
@@ -228,42 +186,6 @@ std::vector<Claim> attention_claims() {
       {.claim = "1.5x to 2x at T=512, 2x to 4x at T=2048; at T=8192 out of memory without it",
        .source = sources::notes,
        .command = "ladder ablate --ladder gpt2 -B 1 --sweep context=512,2048,8192 --rung graph --rung flash"}};
-}
-
-Text packed_text() {
-  return {
-      .mechanism =
-          R"(One matmul computes query, key and value of all heads: for each token a row of 3 C numbers. A head's
-share of it is three times 64 numbers, which are C numbers apart. PyTorch's attention takes three tensors and gives the
-result of each head by itself.
-
-Here each head reads its shares from the packed rows and writes its share of the result into the rows that the next
-matmul reads. On a CPU nothing is rearranged in between. Scores are computed for 32 queries at a time, with all keys up
-to them:
-
-    scores of a block at T=256           32 x 256 numbers of 4 bytes, 32 KB: they stay in the cache
-    all scores of a head, written out    256 x 256 numbers of 4 bytes, 262 KB
-
-Scores that the causal mask hides are left out, but for those in a block on the diagonal. The backward pass makes the
-scores once more, from one number kept for each query and head.
-
-On a GPU these are the kernels of PyTorch's FlashAttention, called on the packed rows. The three gradients are copied
-into one afterwards.)",
-      .faster = R"(On a CPU nearly half of the scores are never computed, none is written to memory, and no tensor is
-copied into another order. On a GPU the host dispatches fewer operations.)",
-      .costs = R"(On a CPU: code of our own instead of PyTorch's, all arithmetic in float32, also under bf16 autocast. A
-thread takes whole heads: with fewer heads than threads, B x 12 in GPT-2, some have nothing to do. On a GPU
-FlashAttention reads 16 bits only, and needs compute capability 8.0 and heads of a multiple of 8 numbers.)",
-      .no_help =
-          R"(It gains little where attention is a small part of the step: with all other fused rungs on, a two-core AMD
-EPYC shows no clear difference from PyTorch's flash attention at B=4, T=256. It can lose on CPUs with AMX, whose 16-bit
-matmuls PyTorch's attention uses and this does not. In a CUDA graph no dispatch is left to save. Where `flash` takes
-cuDNN's attention, the rung is left out.)",
-      .pytorch = R"(q, k, v = qkv.split(C, dim=2)    # and view, transpose, contiguous: what it takes the place of
-y = F.scaled_dot_product_attention(q, k, v, is_causal=True)    # what works block by block in PyTorch)",
-      .proven = R"(Autograd's graph has one node of the packed attention for each layer and micro-step,
-no other attention, and no softmax. The node's name says whether it is FlashAttention.)",
-      .alone = "ladder ablate --ladder gpt2-cpu-fused --mode factorial --factors packed_attention"};
 }
 
 }  // namespace

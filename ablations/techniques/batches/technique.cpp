@@ -13,11 +13,6 @@ using namespace model;
 
 namespace {
 
-Text text_of_token_file();
-Text text_of_mapped_file();
-Text text_of_preloaded();
-Text text_of_gather();
-Text text_of_prefetch();
 std::vector<Claim> claims_of_token_file();
 std::vector<Claim> claims_of_mapped_file();
 std::vector<Claim> claims_of_preloaded();
@@ -98,7 +93,6 @@ Technique batches() {
                        "there, one by one, instead of tokenizing the text again.",
             .excludes = {"mapped_file", "preloaded", "gather", "prefetch"},
             .edit = [](Recipe& r, const harness::Machine&) { r.batches = Batches::read; },
-            .text = text_of_token_file(),
             .claims = claims_of_token_file()},
            {.name = "mapped_file",
             .title = "mapped file",
@@ -106,7 +100,6 @@ Technique batches() {
                        "asking the kernel, and only what is touched takes memory.",
             .excludes = {"preloaded", "gather", "prefetch"},
             .edit = [](Recipe& r, const harness::Machine&) { r.batches = Batches::mapped; },
-            .text = text_of_mapped_file(),
             .claims = claims_of_mapped_file()},
            {.name = "preloaded",
             .title = "tokens in memory",
@@ -114,7 +107,6 @@ Technique batches() {
                        "or the kernel; each sequence is still copied by itself.",
             .excludes = {"gather", "prefetch"},
             .edit = [](Recipe& r, const harness::Machine&) { r.batches = Batches::preloaded; },
-            .text = text_of_preloaded(),
             .claims = claims_of_preloaded()},
            {.name = "gather",
             .title = "one gather",
@@ -122,7 +114,6 @@ Technique batches() {
                        "tensor for each sequence. On a GPU they go into pinned memory, which it can fetch by itself.",
             .excludes = {"prefetch"},
             .edit = [](Recipe& r, const harness::Machine&) { r.batches = Batches::gather; },
-            .text = text_of_gather(),
             .claims = claims_of_gather(),
             .micro_below = "batch_loop",
             .micro = "batch_gather"},
@@ -130,124 +121,14 @@ Technique batches() {
             .title = "prefetching thread",
             .summary = "A thread makes the next batch while the step runs. When the step asks, the batch is there.",
             .edit = [](Recipe& r, const harness::Machine&) { r.batches = Batches::prefetched; },
-            .text = text_of_prefetch(),
             .claims = claims_of_prefetch()}},
       .prove = prove_batches,
   };
 }
 
-// ---- In words
+// ---- What others claim
 
 namespace {
-
-Text text_of_token_file() {
-  return {
-      .mechanism = R"(A tokenizer cuts the text into words, and merges each word's bytes into tokens, pair by pair. The
-result never changes, so it can be kept: each token is one of 50,257, which fits into 2 bytes. A batch of 64 x 512
-tokens is about 106 KB of English text, or 66 KB of token numbers. A step asks the kernel for the T + 1 numbers of each
-sequence: it goes to their place in the file, and reads them.
-
-The batches are the same ones, to the bit. All six ways walk through the text in the same order.)",
-      .faster = R"(A step copies 2 bytes for each token, where before it had to look at every character of the text, and
-look up each word.)",
-      .costs =
-          R"(A second file, of 0.62 of the size of Shakespeare's text (`ladder tokenize` prints both sizes). It belongs
-to one vocabulary: another one needs another file.)",
-      .no_help =
-          R"(It gains little where a step takes much longer than tokenizing its text. This program's tokenizer is
-compiled; one in plain Python takes many times as long. On a GPU the text is tokenized while the device still computes.)",
-      .pytorch = R"(ids = np.array(tokenizer.encode(text), dtype=np.uint16); ids.tofile("train.bin")    # once
-file.seek(2 * i); x = np.frombuffer(file.read(2 * (T + 1)), dtype=np.uint16)    # in the step)",
-      .proven = R"(The tokenizer yields no token while a step gets its batch, and the kernel counts the bytes read
-(`/proc/self/io`).)",
-      .alone = R"(ladder ablate --ladder data-pipeline-cpu --mode factorial --factors token_file)"};
-}
-
-Text text_of_mapped_file() {
-  return {
-      .mechanism = R"(`mmap` gives the file a place among the process's addresses. Nothing is read at that moment. When
-the program touches a page of 4 KiB for the first time, the processor faults, and the kernel puts the page there: from
-its page cache, or from the disk if it is not cached. After that the page is memory like any other, shared by all
-processes that map the file.)",
-      .faster = R"(No call for each sequence, and one copy less. A fault costs about as much as a call, but brings up to
-16 pages of the page cache at once, which is 32,768 tokens.)",
-      .costs = R"(Pages that were touched count as the process's memory. If somebody makes the file shorter meanwhile,
-the process is killed.)",
-      .no_help =
-          R"(A walk through the text from start to end touches each page once: there is one fault for every few
-sequences, and little is saved. Where the file is not in the page cache, both ways wait for the disk (`--cold-cache`
-shows that).)",
-      .pytorch = R"(data = np.memmap("train.bin", dtype=np.uint16, mode="r")
-x = torch.stack([torch.from_numpy(data[i:i+T].astype(np.int64)) for i in places]))",
-      .proven =
-          R"(The token file is among the process's mappings (`/proc/self/smaps`), and no bytes are read by calls.)",
-      .alone = R"(ladder ablate --ladder data-pipeline-cpu --mode factorial --factors mapped_file)"};
-}
-
-Text text_of_preloaded() {
-  return {
-      .mechanism =
-          R"(Before the first step all token numbers are read into one array. Everything else stays: each sequence becomes
-a tensor, its 2-byte numbers become 8-byte ones, and the 64 tensors are stacked into one.)",
-      .faster = R"(Neither calls nor faults are left in a step, and never a disk.)",
-      .costs = R"(Memory: 2 bytes for each token, in every process. Starting takes longer, since all of the file is read
-first.)",
-      .no_help =
-          R"(It gains little where the file is in the page cache: then a mapped file is memory, too, and only its
-faults are saved. It is impossible where the text is larger than the memory.)",
-      .pytorch = R"(data = torch.from_numpy(np.fromfile("train.bin", dtype=np.uint16).astype(np.int64))
-x = torch.stack([data[i:i+T] for i in places]))",
-      .proven =
-          R"(No bytes are read by calls, no file is mapped, and ATen stacks the sequences twice in each micro-step.)",
-      .alone = R"(ladder ablate --ladder data-pipeline-cpu --mode factorial --factors preloaded)"};
-}
-
-Text text_of_gather() {
-  return {
-      .mechanism = R"(A loop over the sequences creates 64 tensors, converts each, takes two parts of it, and stacks the
-parts: hundreds of operations for 66 KB. Here the sequences of a batch follow one another in the text. So its inputs are
-one run of B x T numbers, and its targets the run one number further on:
-
-    tokens     17  4  9 22  8  3 11 ...
-    inputs     17  4  9
-               22  8  3
-    targets     4  9 22
-                8  3 11
-
-Two loops copy them into the batch and widen 2 bytes to 8. Sequences from random places would need a table of places,
-which this loader does not have. On a GPU the batch is written into pinned memory, from which the GPU fetches it.)",
-      .faster = R"(An operation of PyTorch's costs a look-up, checks and an allocation, however few numbers it works
-on. A loop over the sequences pays that several times for each.)",
-      .costs = R"(Nothing in memory. On a GPU pinned memory cannot be given to other programs, so only some buffers are
-made.)",
-      .no_help =
-          R"(It gains little where the step is much longer than the loop over its sequences. In Python an operation
-costs more than in compiled code, so there the loop weighs more than here.)",
-      .pytorch = R"(at = places[:, None] + torch.arange(T + 1)    # (B, T + 1)
-batch = data[at].pin_memory(); x, y = batch[:, :-1], batch[:, 1:])",
-      .proven = R"(The loader copies twice in each micro-step, whatever B is. ATen stacks nothing.)",
-      .alone = R"(ladder ablate --ladder data-pipeline-cpu --mode factorial --factors gather)"};
-}
-
-Text text_of_prefetch() {
-  return {
-      .mechanism = R"(Two buffers take turns. While a step works on one of them, a thread fills the other with the next
-batch. When the next step asks, the thread hands its buffer over, and begins with the one that has become free.
-
-    step       | batch 1    | batch 2    | batch 3
-    thread     | fills 2    | fills 3    | fills 4)",
-      .faster =
-          R"(The time of a batch and that of a step no longer add up: the longer of the two counts. What is left of
-the batch in a step is a lock and a pointer.)",
-      .costs = R"(A second buffer, and a thread, which takes a core from the step for as long as it works.)",
-      .no_help =
-          R"(It has nothing to hide where a batch takes microseconds, as one gather does. On a GPU the host does not
-wait for the device in any case, so batches are ready before it needs them.)",
-      .pytorch = R"(loader = DataLoader(dataset, batch_size=64, num_workers=1, prefetch_factor=2, pin_memory=True))",
-      .proven =
-          R"(Each batch carries the number of the thread that filled it, and when it began: before the step asked.)",
-      .alone = R"(ladder ablate --ladder data-pipeline-cpu --mode factorial --factors prefetch)"};
-}
 
 std::vector<Claim> claims_of_token_file() {
   return {

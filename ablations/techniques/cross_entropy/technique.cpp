@@ -13,8 +13,6 @@ using namespace model;
 
 namespace {
 
-Text cross_entropy_text();
-Text fused_text();
 std::vector<Claim> fused_claims();
 std::vector<Claim> cross_entropy_claims();
 
@@ -76,7 +74,6 @@ Technique cross_entropy() {
                        "number. PyTorch's own steps lead there by further matrices of B x T x V numbers, in float32 "
                        "under autocast.",
             .edit = [](Recipe& r, const harness::Machine&) { r.cross_entropy = CrossEntropy::in_place; },
-            .text = cross_entropy_text(),
             .claims = cross_entropy_claims(),
             .replaces = {"cross_entropy"},
             .by = "in_place",
@@ -88,7 +85,6 @@ Technique cross_entropy() {
                        "logits become their own gradient, and the products that need it follow at once. The matrix of "
                        "all logits never exists.",
             .edit = [](Recipe& r, const harness::Machine&) { r.cross_entropy = CrossEntropy::fused; },
-            .text = fused_text(),
             .claims = fused_claims(),
             .rewritten = "2026-11-27",
             .replaces = {"head_loss"},
@@ -101,59 +97,9 @@ Technique cross_entropy() {
   };
 }
 
-// ---- In words
+// ---- What others claim
 
 namespace {
-
-Text cross_entropy_text() {
-  return {
-      .mechanism = R"(The loss is the mean of -log p[target] over N tokens, where p is the softmax of the logits. Its
-gradient by the logits is (p - 1) / N at the target and p / N elsewhere. So each number of the gradient follows from the
-log-probability in the same place, and can be written over it. With N = 1, three words, and the first as target:
-
-    logits         2.000    1.000    0.000
-    log p         -0.408   -1.408   -2.408    what the forward pass keeps
-    gradient      -0.335    0.245    0.090    exp of that, minus 1 at the target
-
-PyTorch's own steps materialize more matrices of B x T x V numbers, under autocast on a GPU also in float32. At B=16,
-T=1024 and V=50,304 each has 824 million numbers: 1.6 GB in 16 bits, 3.3 GB in float32.)",
-      .faster = R"(The loss does little arithmetic, so its time is the traffic of these matrices. Fewer of them are
-written and read.)",
-      .costs = R"(The gradient overwrites what the backward pass needs, so that the backward pass can run only once.
-Memory falls by the matrices that are not materialized.)",
-      .no_help =
-          R"(It gains little where B x T x V is small beside the model: with a small vocabulary, or few tokens in a
-step. The matmul before it stays as it is.)",
-      .pytorch = R"(loss = F.cross_entropy(logits.view(-1, V), targets.view(-1))    # what it takes the place of)",
-      .proven = R"(Autograd's graph has nodes of this loss, and none of PyTorch's `nll_loss`.)"};
-}
-
-Text fused_text() {
-  return {
-      .mechanism = R"(The loss of a token needs its 50,257 logits, and so does their gradient, but no other token's. So
-the last matmul runs for some rows only, then their loss, then each logit is overwritten by its gradient, and the two
-matmuls that need it run before the next rows:
-
-    logits = x wte^T                             some rows
-    loss   = log(sum(exp(logits))) - logits[target]
-    logits = (softmax(logits) - [target]) / N     in place, one more pass over rows that are in the cache
-    dx = logits wte,  dwte += logits^T x
-
-Padding columns of the embedding are left out of the sum and get the gradient 0.)",
-      .faster = R"(PyTorch reads and writes the matrix of logits several times. Here a CPU reads each row two or three
-times while it is in the cache, and a GPU once: it stays in shared memory until its gradient is computed.)",
-      .costs = R"(The backward pass runs within the forward pass, and only once. Memory falls: at B=4, T=256 and
-V=50,304 the float32 logits and their gradient are 412 MB, and a chunk of them in bfloat16 is 103 MB. A chunk has 128
-MiB at most, on a GPU 1 GiB.)",
-      .no_help =
-          R"(It gains little where B x T x V is small beside the model. It does not serve where the logits are wanted,
-to sample or to look at them.)",
-      .pytorch =
-          R"(loss = F.cross_entropy(F.linear(x, wte).flatten(0, 1), targets.flatten())    # what it takes the place of
-# PyTorch has no switch for it; Liger Kernel's LigerFusedLinearCrossEntropyLoss does the same)",
-      .proven = R"(Autograd's graph has one node of this operation for each micro-step, and none of PyTorch's
-`nll_loss`.)"};
-}
 
 std::vector<Claim> cross_entropy_claims() {
   return {{.claim = "loss and gradient in one kernel, in place over the logits: 6 -> 3.7 ms",

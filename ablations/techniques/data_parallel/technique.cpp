@@ -13,7 +13,6 @@ using namespace model;
 
 namespace {
 
-Text data_parallel_text();
 std::vector<Claim> data_parallel_claims();
 
 Proof prove_data_parallel(const Recipe& recipe, const RunFacts& facts) {
@@ -48,51 +47,15 @@ Technique data_parallel() {
                                     "same step, with the mean of their gradients, which is taken while the backward "
                                     "pass goes on.",
                          .edit = [](Recipe& r, const harness::Machine&) { r.data_parallel = Parallel::ddp; },
-                         .text = data_parallel_text(),
                          .claims = data_parallel_claims()}},
       .obstacle = obstacle_to_data_parallel,
       .prove = prove_data_parallel,
   };
 }
 
-// ---- In words
+// ---- What others claim
 
 namespace {
-
-Text data_parallel_text() {
-  return {
-      .mechanism = R"(The loss of a batch is a mean over its sequences, and so is its gradient. N ranks with B
-sequences each share the work: each rank computes the gradient of its own part, and the mean of the N gradients is that
-of all N x B sequences. All ranks begin with the same weights and take the same step, so they stay the same.
-
-PyTorch's c10d takes the mean by all-reduces, over Gloo between CPUs and over NCCL between GPUs. They go on while the
-backward pass computes the gradients of earlier layers:
-
-    rank 0     | backward: layer 12 | layer 11 | ...
-    rank 1     | backward: layer 12 | layer 11 | ...
-    network                         | layer 12 | layer 11 | ...
-
-With static gradients (`master_weights`) a layer's matrices are reduced once they are complete; other gradients go into
-buckets of up to 25 MB. Under a CUDA graph the all-reduces are part of the graph.
-
-For GPT-2 124M a step reduces 498 MB of float32 gradients. In a ring of N ranks each sends 2 (N - 1) / N times as much.
-With `--accumulation` only the last micro-step of a step reduces.)",
-      .faster = R"(N ranks work at the same time. A step of N x B sequences takes as long as one of B sequences, and the
-part of the reduction that the backward pass does not hide.)",
-      .costs =
-          R"(Each rank holds all weights, gradients and moments, so more GPUs make no room for a larger model. The
-batch becomes N times as large, so the learning rate may need to change. If one rank is lost, all end; `--resume` goes
-on.)",
-      .no_help =
-          R"(With few tokens per rank or a slow network the reduction takes longer than the backward pass. On one CPU
-two ranks share the cores and the memory that one rank would have alone; there it shows only that the ranks agree.)",
-      .pytorch = R"(torch.distributed.init_process_group("nccl")
-model = DistributedDataParallel(model, gradient_as_bucket_view=True))",
-      .proven = R"(A step gives `c10d::allreduce_` as many bytes as all gradients have, and 8 more. The record has
-these bytes, and the scaling efficiency: the time of a step of rank 0 alone, while the others wait, over the time of a
-step of all.)",
-      .alone = R"(torchrun --nproc-per-node 2 --no-python ladder run --ladder ddp --rung ddp)"};
-}
 
 std::vector<Claim> data_parallel_claims() {
   return {{.claim = "near-linear scalability using 256 GPUs",

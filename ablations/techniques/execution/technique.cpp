@@ -12,7 +12,6 @@ using namespace model;
 
 namespace {
 
-Text execution_text();
 std::vector<Claim> execution_claims();
 
 Proof prove_execution(const Recipe& recipe, const RunFacts& facts) {
@@ -56,7 +55,6 @@ Technique execution() {
                                     "torch.compile's gain comes from fused kernels, not from fewer launches.",
                          .needs = {"gpu"},
                          .edit = [](Recipe& r, const harness::Machine&) { r.execution = Execution::graph; },
-                         .text = execution_text(),
                          .claims = execution_claims()}},
       .obstacle = [](const Recipe& recipe, const harness::Machine&) -> std::string {
         const bool impossible = recipe.execution == Execution::graph && recipe.device == Device::cpu;
@@ -66,33 +64,9 @@ Technique execution() {
   };
 }
 
-// ---- In words
+// ---- What others claim
 
 namespace {
-
-Text execution_text() {
-  return {
-      .mechanism = R"(In each step PyTorch walks through the model, chooses a kernel for each operation and launches it:
-over a thousand launches in a step of GPT-2 124M. A CUDA graph is a recording of them, with kernels, arguments and
-order. The first three steps run as usual, the fourth is recorded, and from then on a step is one launch of the whole
-graph.
-
-A recording works on fixed addresses. So a step's tokens are copied into the same tensor each time, its learning rate is
-read from a table on the GPU, and its loss is written into a list there.)",
-      .faster = R"(A thousand launches take the processor several milliseconds, in which a small step could have been
-computed. One launch takes the place of all of them.)",
-      .costs =
-          R"(The graph keeps a pool of memory of its own. Shapes must be the same in every step, and the processor can
-neither look at a value within a step nor decide by it.)",
-      .no_help =
-          R"(It gains little where kernels take longer than their launches, so that the GPU is always busy: for GPT-2
-124M at B=16, T=1024 on an H200 it is worth 1.01x. `ladder ablate --sweep batch=1,4,16 --rung bf16 --rung graph` shows
-where it ends.)",
-      .pytorch = R"(graph = torch.cuda.CUDAGraph()
-with torch.cuda.graph(graph): loss = step()    # after some steps on a stream of its own; then graph.replay())",
-      .proven = R"(PyTorch dispatches no operation of the forward and backward pass in a step. CUPTI counts one graph
-launch in it, and no other launch of a kernel.)"};
-}
 
 std::vector<Claim> execution_claims() {
   return {{.claim = "a launch takes 5 to 20 us",

@@ -13,8 +13,6 @@ using namespace model;
 
 namespace {
 
-Text head_text();
-Text all_text();
 std::vector<Claim> head_claims();
 std::vector<Claim> all_claims();
 
@@ -99,7 +97,6 @@ Technique fp8() {
             .needs = {"master_weights"},
             .edit = [](Recipe& r, const harness::Machine&) { r.fp8 = Fp8::head; },
             .title_seen = [](const Observations& seen) { return emulated_title("fp8 head", seen); },
-            .text = head_text(),
             .claims = head_claims()},
            {.name = "fp8",
             .title = "fp8 products",
@@ -108,7 +105,6 @@ Technique fp8() {
             .needs = {"master_weights"},
             .edit = [](Recipe& r, const harness::Machine&) { r.fp8 = Fp8::all; },
             .title_seen = [](const Observations& seen) { return emulated_title("fp8 products", seen); },
-            .text = all_text(),
             .claims = all_claims()}},
       .obstacle = fp8_obstacle,
       .tolerance = [](const Recipe& recipe) { return recipe.fp8 == Fp8::off ? 0.0 : 2e-2; },
@@ -117,71 +113,9 @@ Technique fp8() {
   };
 }
 
-// ---- In words
+// ---- What others claim
 
 namespace {
-
-Text head_text() {
-  return {
-      .mechanism = R"(An fp8 number has 8 bits. Tensor cores multiply twice as many of them in a second as of bf16's 16,
-and half as many bytes are read. There are two kinds:
-
-            exponent  mantissa   largest    smallest normal   rounding error
-    e4m3       4         3           448        0.016             6 %
-    e5m2       5         2        57,344        0.00006          13 %
-
-So few exponents need a scale: a matrix is divided by a number that brings its largest to the type's largest, and the
-result is multiplied by it again. Here no scale is taken from an earlier step, and none can be too small:
-
-    LayerNorm's result      sqrt(C - 1) max|weight| + max|bias|: no number can be greater
-    weights                 the matrix's largest number, once a step
-    gradient of logits      1 / tokens: a probability less 0 or 1
-
-The gradient of the logits is mostly tiny, and is written in e5m2. The others are e4m3. A kernel that computes a matrix
-writes its fp8 copy beside it. On Hopper tensor cores add up only fp8 numbers that lie side by side. Forward that is so.
-For the gradient of the input, the weight's transpose is kept as a second copy.)",
-      .faster =
-          R"(The head's three matmuls are 31 % of all multiplications with weights, 30 % of the matmuls' time on an
-H200 in bf16. There its forward matmul takes 0.58 of bf16's time, and its input's gradient 0.55.)",
-      .costs = R"(Each number is rounded to 3 bits of mantissa, so a matmul is off by 4 %. The loss may end higher: a
-time to loss says more than tokens per second. Two bytes for each weight of the head, and half of a chunk of logits.)",
-      .no_help = R"(GPUs before Ada and Hopper have no such tensor cores. A small matmul gains little.)",
-      .pytorch = R"(y = torch._scaled_mm(x8, w8.t(), scale_a=sx, scale_b=sw, out_dtype=torch.bfloat16)
-# torchao: convert_to_float8_training(model))",
-      .proven = R"(Each matmul is counted where cuBLASLt is called: the head's forward and its input's gradient in fp8,
-in each chunk, and none of them in bf16.)",
-      .alone = R"(ladder run --ladder gpt2 --rung joined_qkv_gradient
-ladder run --ladder gpt2 --rung fp8_head)"};
-}
-
-Text all_text() {
-  return {
-      .mechanism = R"(As fp8 head does, also in each layer: query, key and value, and both matmuls of the MLP. Where no
-bound is known, a row has a scale of its own, its largest number over 448:
-
-                    forward reads              gradient of the input reads
-    c_attn          LayerNorm's, one scale     dq, dk, dv, by rows
-    c_fc            LayerNorm's, one scale     GELU's gradient, by rows
-    mlp_proj        GELU's result, by rows     the stream's gradient, by rows
-    head            LayerNorm's, one scale     the logits', one scale
-
-A row's kernel holds the whole row, so its scale costs no pass. On an H200 scales by rows cost a matmul 18 % where 768
-numbers are added up, and nothing where 2,304 or more are. Gradients of weights stay in bf16, because they would need
-transposes; so does attention's projection, whose input nothing writes in fp8.)",
-      .faster = R"(On an H200 these matmuls take 0.54 to 0.81 of bf16's time, and fp8 about 0.55 of its energy. At the
-power limit that lets the clock rise for the rest of the step.)",
-      .costs = R"(Rounding, as for the head, in each layer and in the gradients. Two bytes for each weight, 0.2 GiB for
-GPT-2 124M. GELU takes a kernel of its own; in bf16 it can be the matmul's epilogue.)",
-      .no_help =
-          R"(Small matmuls gain little, and scales and copies in passes of their own can cost more than fp8 saves. On a
-CPU fp8 is emulated, to ask what it does to the loss; that is slower.)",
-      .pytorch = R"(from torchao.float8 import convert_to_float8_training
-convert_to_float8_training(model)    # and torch.compile)",
-      .proven = R"(Each matmul is counted where cuBLASLt is called: forward and gradient of the input of three matmuls
-in each layer, and the head's, and none of them in bf16.)",
-      .alone = R"(ladder run --ladder gpt2 --rung fp8_head
-ladder run --ladder gpt2 --rung fp8)"};
-}
 
 const ClaimSource modded{"modded-nanogpt's records, a variant of GPT-2 124M on H100s",
                          "https://github.com/KellerJordan/modded-nanogpt"};

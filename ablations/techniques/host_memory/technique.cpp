@@ -14,7 +14,6 @@ using namespace model;
 
 namespace {
 
-Text host_memory_text();
 
 std::optional<Proof> prove_host_memory(const Recipe& recipe, const RunFacts& facts) {
   if (recipe.device == Device::cuda) return {};  // a step's tensors are not in host memory
@@ -50,39 +49,9 @@ Technique host_memory() {
                          .edit = [](Recipe& r, const harness::Machine&) { r.host_memory = HostMemory::keep; },
                          .pointless = [](const Recipe& recipe, const harness::Machine&) -> std::string {
                            return recipe.device == Device::cpu ? "" : "an optimization of steps on the CPU";
-                         },
-                         .text = host_memory_text()}},
+                         }}},
       .prove = prove_host_memory,
   };
 }
-
-// ---- In words
-
-namespace {
-
-Text host_memory_text() {
-  return {
-      .mechanism = R"(A step allocates its tensors and frees them, and so does the next one. The C library asks the
-kernel for each large block, and gives it back when it is freed. Before a process may see a page, the kernel zeroes
-it, and the first touch of each page is a fault. The gradient of GPT-2's embedding alone has 50,257 x 768 numbers of
-4 bytes, 154 MB: 37,700 pages of 4 KiB, which are faulted in and zeroed in every step.
-
-Here the C library is told to take large blocks from its heap, too, and to give nothing back (`mallopt` with
-`M_MMAP_MAX` and `M_TRIM_THRESHOLD`), and PyTorch to ask for huge pages of 2 MiB (`THP_MEM_ALLOC_ENABLE`). After the
-first steps the same pages are used again and again.)",
-      .faster = R"(Neither the faults nor the zeroing is left. The zeroes were wasted: the tensor's own first write
-replaces them.)",
-      .costs = R"(The process keeps the most memory that it ever had until it ends. A heap with gaps in it can need
-more than single blocks do.)",
-      .no_help =
-          R"(On a GPU PyTorch's caching allocator keeps memory in any case. Small tensors gain nothing: the C library
-keeps small blocks by itself. Where the machine is short of memory, others need what this process keeps.)",
-      .pytorch = R"(export MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=100000000000 THP_MEM_ALLOC_ENABLE=1
-python train.py    # PyTorch's tuning guide gives jemalloc or TCMalloc (LD_PRELOAD) for the same purpose)",
-      .proven = R"(A block of 1 GiB that is allocated and freed makes at most 8 page faults, and the median timed step
-at most as many as 1 % of the process's pages. Without the technique one of the two is exceeded.)"};
-}
-
-}  // namespace
 
 }  // namespace ablations

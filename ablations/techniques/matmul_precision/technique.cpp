@@ -12,8 +12,6 @@ using namespace model;
 
 namespace {
 
-Text text_of_onednn();
-Text text_of_tf32();
 std::vector<Claim> claims_of_tf32();
 
 // ATen uses oneDNN for float32 products only if oneDNN has bfloat16 kernels (dnnl's avx512_core or avx2_vnni_2).
@@ -95,8 +93,7 @@ Technique matmul_precision() {
             .excludes = {"tf32"},
             .edit = [](Recipe& r, const Machine&) { r.matmul_precision = MatmulPrecision::medium; },
             .pointless = onednn_is_pointless,
-            .title_seen = onednn_title,
-            .text = text_of_onednn()},
+            .title_seen = onednn_title},
            {.name = "tf32",
             .title = "TF32",
             .summary = "Matrix products of float32 tensors run on tensor cores, which read 10 bits of the mantissa "
@@ -104,7 +101,6 @@ Technique matmul_precision() {
             .needs = {"gpu"},
             .excludes = {"onednn"},
             .edit = [](Recipe& r, const Machine&) { r.matmul_precision = MatmulPrecision::high; },
-            .text = text_of_tf32(),
             .claims = claims_of_tf32()}},
       .obstacle = matmul_precision_obstacle,
       .tolerance = matmul_precision_tolerance,
@@ -112,49 +108,9 @@ Technique matmul_precision() {
   };
 }
 
-// ---- In words
+// ---- What others claim
 
 namespace {
-
-Text text_of_onednn() {
-  return {
-      .mechanism = R"(PyTorch brings two libraries for float32 matmuls on a CPU. At the matmul precision "highest" ATen
-asks MKL. At "medium" it asks oneDNN, and allows it to round the factors to bfloat16, which it does where the CPU has
-AMX. The error of a matmul of two 512 x 512 matrices tells which: about 4e-7 is float32, 3e-3 is bfloat16.)",
-      .faster = R"(MKL has its best kernels for Intel's CPUs, so there is more to gain on others.)",
-      .costs =
-          R"(Where oneDNN takes bfloat16, each factor keeps 7 of its 23 mantissa bits. So the guard allows 0.01 nats,
-as it does for bf16 autocast. No memory.)",
-      .no_help =
-          R"(It is slower where MKL is faster for a step's shapes, as on the Intel machine in results/evidence. Under
-autocast no large float32 matmul is left. ATen asks oneDNN only where the CPU has avx512f or avx_ne_convert.)",
-      .pytorch = R"(torch.set_float32_matmul_precision("medium"))",
-      .proven = R"(ATen's precision is read back. A float32 matmul runs while MKL and oneDNN log their calls, and its
-error against float64 says in which number type.)"};
-}
-
-Text text_of_tf32() {
-  return {
-      .mechanism = R"(A tensor core multiplies small matrices in one instruction. Of two float32 tensors it reads each
-number's sign, its 8 bits of exponent and 10 of its 23 bits of mantissa, multiplies, and adds up in float32. So 1/3 is
-read as 0.33325195. The tensors stay float32 in memory, 4 bytes a number. The exponent is float32's, so nothing
-overflows that did not before.)",
-      .faster =
-          R"(Tensor cores have more multipliers: NVIDIA's data sheet for the A100 gives 156 TFLOP/s in TF32 and 19.5
-in float32, eight times less. A step gains less than that. Its tensors are as large as before, and LayerNorm, softmax
-and the optimizer are no matmuls.)",
-      .costs =
-          R"(Accuracy: a matmul of normal matrices is off by 3e-4 to 8e-4 of its size, where float32 is off by less
-than 1e-6. No memory. It needs compute capability 8.0.)",
-      .no_help =
-          R"(Under autocast the matmuls are in 16 bits, and a step has no float32 matmul left. It gains less where
-memory or launches limit a step, as at small batches.)",
-      .pytorch = R"(torch.set_float32_matmul_precision("high")
-torch.backends.cuda.matmul.allow_tf32 = True    # the older way to say the same)",
-      .proven =
-          R"(The precision is read back from ATen, and what it tells cuBLAS. A float32 matmul of two 2,048 x 2,048
-matrices must have TF32's error, neither float32's nor bfloat16's.)"};
-}
 
 std::vector<Claim> claims_of_tf32() {
   return {{.claim = "1000 -> 333 ms per step",

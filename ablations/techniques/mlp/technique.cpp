@@ -12,7 +12,6 @@ using namespace model;
 
 namespace {
 
-Text mlp_text();
 std::vector<Claim> mlp_claims();
 
 Proof prove_mlp(const Recipe& recipe, const RunFacts& facts) {
@@ -56,7 +55,6 @@ Technique mlp() {
                        "On a GPU the products make them where they write their results. On a CPU GELU's result is "
                        "computed once more in the backward pass instead of being kept.",
             .edit = [](Recipe& r, const harness::Machine&) { r.mlp = Mlp::fused; },
-            .text = mlp_text(),
             .claims = mlp_claims(),
             .rewritten = "2026-11-27",
             .replaces = {"mlp"},
@@ -69,41 +67,9 @@ Technique mlp() {
   };
 }
 
-// ---- In words
+// ---- What others claim
 
 namespace {
-
-Text mlp_text() {
-  return {
-      .mechanism =
-          R"(The MLP of a block is a matmul to 4C numbers a token, a bias, GELU, and a matmul back to C
-numbers. PyTorch adds the bias in the matmul's call, and GELU reads and writes all 4C numbers in a call of its own.
-Backward there are separate passes for GELU's gradient and for the bias's, a sum over all tokens. Passes over B x T x 4C
-numbers, between the matmuls:
-
-                     separate    on a CPU    on a GPU
-    forward             2           2           1       GELU's argument is kept
-    backward            3           4           3       a CPU computes GELU again
-    bias gradient       1           -           -       summed in the same pass
-    kept for backward   2           1           2       GELU's argument, result
-
-On a GPU cuBLASLt computes bias and GELU at the end of the first matmul, its epilogue. The first steps time that
-against a plain matmul with a kernel of its own after it, and the faster way for these sizes is taken. Backward they
-time a plain matmul with a kernel for GELU's gradient, which sums its columns for the bias, against the epilogue DGELU
-with a kernel for the sums. On an H200 at B=16 the matmul and the first kernel took 121.6 and 68.8 us, DGELU 170 alone.)",
-      .faster = R"(The bias and its gradient cost no pass of their own. What is not kept need not be fetched from memory
-again. On a GPU the numbers are still in registers when GELU is computed of them.)",
-      .costs = R"(On a CPU GELU is computed twice, and the memory for activations falls by 4C numbers for each token
-and layer: for GPT-2 124M at B=4, T=256 in bfloat16 by 75 MB. On a GPU the first step takes longer, because it times
-the matmuls.)",
-      .no_help =
-          R"(It gains little where matmuls take nearly all of the time. Where GELU in the epilogue slows the matmul
-down by as much as the separate pass takes, the program takes the separate pass.)",
-      .pytorch =
-          R"(x = F.linear(F.gelu(F.linear(x, w1, b1), approximate="tanh"), w2, b2)    # what it takes the place of
-model = torch.compile(model)    # what fuses bias and GELU in PyTorch)",
-      .proven = R"(Autograd's graph has one node of the fused operation for each layer, and none of PyTorch's GELU.)"};
-}
 
 std::vector<Claim> mlp_claims() {
   return {{.claim = "GELU and its gradient in the epilogue of the matmuls: 0 to 1 % of a step",

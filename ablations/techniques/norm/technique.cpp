@@ -12,7 +12,6 @@ using namespace model;
 
 namespace {
 
-Text norm_text();
 std::vector<Claim> norm_claims();
 
 Proof prove_norm(const Recipe& recipe, const RunFacts& facts) {
@@ -55,7 +54,6 @@ Technique norm() {
                        "and the normalized numbers are written in the type that the next matrix product reads. PyTorch "
                        "makes three passes of it.",
             .edit = [](Recipe& r, const harness::Machine&) { r.norm = Norm::fused; },
-            .text = norm_text(),
             .claims = norm_claims(),
             .rewritten = "2026-11-27",
             .replaces = {"add_norm"},
@@ -68,37 +66,9 @@ Technique norm() {
   };
 }
 
-// ---- In words
+// ---- What others claim
 
 namespace {
-
-Text norm_text() {
-  return {
-      .mechanism = R"(Twice in each block a result y is added to the residual stream x, and LayerNorm follows: each row
-of the sum, one token's 768 numbers, is brought to mean 0 and variance 1, then scaled and shifted. PyTorch does it in
-steps. Each reads its input from memory and writes its result there. Under autocast the next matmul needs 16
-bits, and one more step converts. Bytes for each number, forward, with a float32 stream and bfloat16 matmuls:
-
-                               separate    fused
-    addition reads x and y       4 + 2     4 + 2
-    addition writes the sum        4         4
-    LayerNorm reads                4         -
-    LayerNorm writes               4         -
-    conversion                   4 + 2       2
-    together                      24        12
-
-Here a row stays in the cache, on a GPU in registers, from the addition to the normalized result, and backward alike. On
-a GPU with static gradients, a bias's gradient is summed on the way, too.)",
-      .faster =
-          R"(These steps compute little. Their time is the time of their memory traffic, and half of it is gone.)",
-      .costs = R"(Code of our own instead of PyTorch's.)",
-      .no_help =
-          R"(It gains little where matmuls take nearly all of the time, as on a CPU in float32, and where the rows of a
-step stay in the cache from one operation to the next anyway.)",
-      .pytorch = R"(x = x + y; n = F.layer_norm(x, (C,), weight, bias)    # what it takes the place of
-model = torch.compile(model)    # what fuses it in PyTorch)",
-      .proven = R"(Autograd's graph has a node of the fused operation for each LayerNorm, and none of PyTorch's.)"};
-}
 
 std::vector<Claim> norm_claims() {
   return {{.claim = "residual addition and LayerNorm in one kernel, across blocks: about 1 % of a step",

@@ -15,7 +15,6 @@ using namespace model;
 
 namespace {
 
-Text products_text();
 
 Proof prove_products(const Recipe& recipe, const RunFacts& facts) {
   const Counts& nodes = facts.observations.backward_nodes;
@@ -61,7 +60,6 @@ Technique products() {
                 "on "
                 "processors with AVX512_BF16.",
             .edit = [](Recipe& r, const harness::Machine&) { r.products = Products::packed; },
-            .text = products_text(),
             .replaces = {"qkv", "linear_attn_proj", "linear_c_fc", "linear_mlp_proj", "head"},
             .by = "packed"}},
       .obstacle = [](const Recipe& recipe, const harness::Machine& machine) -> std::string {
@@ -72,33 +70,5 @@ Technique products() {
       .prove = prove_products,
   };
 }
-
-// ---- In words
-
-namespace {
-
-Text products_text() {
-  return {
-      .mechanism = R"(A matmul reads each number of its two matrices many times. How fast that goes depends on where
-they are at that moment. Here a tile of the result, 6 x 16 numbers, stays in the processor's registers. Before that,
-both matrices are copied into panels, in the very order in which the tile reads them: 6 numbers of the one, 16 of the
-other, and so on. A panel of 768 x 16 numbers takes 48 KB, and stays in the nearest cache while all panels of the other
-matrix go by. With AVX-512 the tile has 14 x 32 numbers.
-
-Under bf16 autocast oneDNN multiplies blocks of 128 x 64 numbers (`brgemm`), by AMX where the processor has it, else by
-AVX512_BF16. Our loop copies panels and results. Where a gradient is kept in float32, the sums go there as they are.)",
-      .faster = R"(ATen leaves float32 matmuls to Intel's MKL, which uses a slower general path on processors of other
-makers. This loop uses what the processor has.)",
-      .costs =
-          R"(Code of our own instead of a library's. The copies take a few percent of the time. On a processor without
-AVX512_BF16, bf16 autocast on top of it goes back to the library.)",
-      .no_help =
-          R"(It is slower on processors for which MKL has its best path. So both are timed at the shapes of the step
-before a study or a rung's run begins, and the library keeps the matmuls unless this loop is more than 3 % faster.)",
-      .pytorch = R"(y = F.linear(x, weight, bias)    # what it takes the place of)",
-      .proven = R"(Autograd's graph has a node of this operation for each linear layer, and none of PyTorch's.)"};
-}
-
-}  // namespace
 
 }  // namespace ablations

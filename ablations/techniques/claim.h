@@ -1,4 +1,4 @@
-// The text of a technique for new readers, and what others have claimed of it.
+// What others have claimed of a technique.
 #pragma once
 
 #include "model/recipe.h"
@@ -7,18 +7,6 @@
 #include <string>
 
 namespace ablations {
-
-// For docs/techniques.md and the report's sections of rungs. Paragraphs have a blank line between them. In them `...`
-// is code and nothing else is markup. Lines that begin with four spaces are a block of figures or code.
-struct Text {
-  std::string mechanism;   // what moves and what is computed, with one small example
-  std::string faster;      // why that is faster; empty: it is not meant to be
-  std::string costs;       // memory, accuracy, conditions
-  std::string no_help;     // when it does not help
-  std::string pytorch;     // the lines of PyTorch that a reader knows it by
-  std::string proven;      // how a run shows that it was on
-  std::string alone = {};  // the commands that try it by itself; empty: made from its name (plots/techniques_page.h)
-};
 
 // Who says so, on what machine.
 struct ClaimSource {
