@@ -63,16 +63,6 @@ Drawn draw(std::string_view what, const fs::path& document, const fs::path& out)
   return {ran.exit_status(), ""};
 }
 
-Drawn write_event_file(const fs::path& report, const fs::path& folder) {
-  const Ran ran = run_script("event_file.py", report, folder, report.parent_path() / "drawing.log");
-  if (ran.child.succeeded()) return {0, ran.output};
-  fmt::print(stderr, "{}",
-             ran.output.empty() ? fmt::format("ladder: the event file was not written: {} {}\n", python().front(),
-                                              ran.child.describe(drawing_limit_s))
-                                : ran.output);
-  return {ran.exit_status(), ""};
-}
-
 void show_notes(const Report& report) {
   std::fflush(stdout);
   for (const std::string& note : report.notes) fmt::print(stderr, "note: {}\n", printable(note));

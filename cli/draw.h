@@ -24,9 +24,6 @@ struct Drawn {
 // Draws `document` into `out` by plots/render.py. `what`: the word for it in a message.
 Drawn draw(std::string_view what, const std::filesystem::path& document, const std::filesystem::path& out);
 
-// Writes the curves of a training's report for TensorBoard into `folder`, by plots/event_file.py.
-Drawn write_event_file(const std::filesystem::path& report, const std::filesystem::path& folder);
-
 // Whether a rung failed, was not proven or is void.
 bool any_failed(const Study& study);
 

@@ -40,8 +40,8 @@ namespace {
 
 struct ReportFlags {
   std::vector<std::string> studies, with;  // files or folders
-  std::string out, tensorboard;
-  bool published = false, verbose = false;
+  std::string out;
+  bool verbose = false;
 };
 
 bool is_document(const fs::path& path, const char* kind) {
@@ -62,8 +62,6 @@ fs::path training_in(const fs::path& path) {
   const bool is_its_file = path.filename() == log_file || is_document(path, "training");
   return is_its_file && holds_training(folder) ? folder : fs::path();
 }
-
-bool is_of_training(const fs::path& path) { return is_document(path, "training_report") || !training_in(path).empty(); }
 
 StudyFiles read_study(const StudyPlace& place) {
   const Plan plan = open_study(place.folder());
@@ -116,7 +114,7 @@ void renew(const StudyFiles& study, const StudyPlace& place, bool draws_there) {
 
 // Where a document is drawn that cannot be combined with others.
 fs::path place_of_drawing(const fs::path& file, const ReportFlags& flags, const char* what, const char* instead) {
-  if (flags.studies.size() > 1 || !flags.with.empty() || flags.published) {
+  if (flags.studies.size() > 1 || !flags.with.empty()) {
     throw std::invalid_argument(fmt::format("{}: a {} is drawn as it is, by itself; {}", file.string(), what, instead));
   }
   return flags.out.empty() ? fs::absolute(file).parent_path() : files::named_folder(flags.out);
@@ -163,12 +161,7 @@ int draw_gate(const fs::path& file, const ReportFlags& flags) {
 
 int show_training(const TrainingReport& report, const fs::path& out, const ReportFlags& flags) {
   check_has_no_links(out, {"charts"});
-  Drawn drawn = draw_document(report, out, "report.json");
-  if (!flags.tensorboard.empty() && drawn.exit_status == 0) {
-    const Drawn events = write_event_file(out / "report.json", files::named_folder(flags.tensorboard));
-    drawn.exit_status = events.exit_status;
-    drawn.said += events.said;
-  }
+  const Drawn drawn = draw_document(report, out, "report.json");
   fmt::print("{}{}", training_summary(report, standard_output()), drawn.said);
   return drawn.exit_status;
 }
@@ -241,9 +234,6 @@ int report(const ReportFlags& flags) {
         fmt::format("ladder report: must be given one or two studies, got {}", flags.studies.size()));
   }
   const std::vector<fs::path> paths(flags.studies.begin(), flags.studies.end());
-  if (!flags.tensorboard.empty() && std::ranges::none_of(paths, is_of_training)) {
-    throw std::invalid_argument(fmt::format("--tensorboard: needs a training, and {} is none", paths[0].string()));
-  }
   for (const fs::path& path : paths) {
     if (is_document(path, "report")) return draw_again(path, flags);
     if (const fs::path gate = document_at(path, "gate.json", "gate"); !gate.empty()) return draw_gate(gate, flags);
@@ -272,7 +262,7 @@ int report(const ReportFlags& flags) {
                        : alone            ? files::named_folder(own_folder(paths[0]))
                                : fs::path("reports") / fmt::format("{}-{}", studies[0].source, studies[1].source);
   check_report_goes_to(out, flags.with);
-  const Report document = report_document(studies, {flags.with.begin(), flags.with.end()}, flags.published);
+  const Report document = report_document(studies, {flags.with.begin(), flags.with.end()});
   if (alone) renew(studies[0], places[0], are_same(out, places[0].folder()));
   const Drawn drawn = draw_report(document, out);
   show_notes(document);
@@ -305,10 +295,8 @@ void add_report(CommandLine& line) {
                      "The same page with a gate's verdict and a history."},
                     {"ladder report report.json", "Draws a report again that another machine wrote."},
                     {"ladder report gates/GATE", "Draws a gate's page again."},
-                    {"ladder report training", "Draws the training in the folder training."},
-                    {"ladder report training --tensorboard runs/first",
-                     "The same, and for TensorBoard; then: tensorboard --logdir runs"}},
-       .common = {"--with", "--out", "--tensorboard", "--published"}});
+                    {"ladder report training", "Draws the training in the folder training."}},
+       .common = {"--with", "--out"}});
   ReportFlags& flags = command.runs(report);
   command.heading("Arguments");
   command
@@ -327,12 +315,8 @@ void add_report(CommandLine& line) {
       ->allow_extra_args(false);
   command.add_flag("-v,--verbose", flags.verbose,
                    "also print what changed from rung to rung, and how numbers are computed");
-  command.add_flag("--published", flags.published, "also mark figures that others have published, faintly");
   command.heading("Where the results go");
   add_output(command, "--out", flags.out, "folder to write into (default: the study's; of two: reports/FIRST-SECOND)",
-             "FOLDER");
-  add_output(command, "--tensorboard", flags.tensorboard,
-             "of a training: also write an event file of TensorBoard's into this folder (needs tensorboardX)",
              "FOLDER");
 }
 

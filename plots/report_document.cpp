@@ -266,7 +266,7 @@ void note_other_machines(Report& report) {
 
 }  // namespace
 
-Report report_document(const std::vector<StudyFiles>& studies, const std::vector<fs::path>& with, bool published) {
+Report report_document(const std::vector<StudyFiles>& studies, const std::vector<fs::path>& with) {
   Report report;
   for (const StudyFiles& files : studies) {
     report.studies.push_back({.source = files.source,
@@ -297,9 +297,6 @@ Report report_document(const std::vector<StudyFiles>& studies, const std::vector
   match_noise(report);
   note_other_machines(report);
   for (ReportedStudy& entry : report.studies) entry.predictions = predictions_of(entry.study, report.traces);
-  if (published) {
-    report.published = read_document<Published>(files::resource_root() / "results" / "published.json").entries;
-  }
   report.check("the report");
   return report;
 }

@@ -13,7 +13,6 @@ namespace plots {
 // The document of one or two studies, and of what is kept with them. `with`: more of that, verdicts, histories, noise
 // floors, traces, and what Google Benchmark wrote. Throws std::invalid_argument for one of these that is of another
 // kind or cannot be read.
-Report report_document(const std::vector<StudyFiles>& studies, const std::vector<std::filesystem::path>& with = {},
-                       bool published = false);
+Report report_document(const std::vector<StudyFiles>& studies, const std::vector<std::filesystem::path>& with = {});
 
 }  // namespace plots

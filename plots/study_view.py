@@ -218,7 +218,7 @@ def ideal_of(report):
 def blocks_of(part, report):
     """(what stands on the page, what could be measured, too)"""
     study = part["study"]
-    drawn, missing = figures(charts.OF_STUDY, part | {"published": report["published"], "ideal": ideal_of(report)})
+    drawn, missing = figures(charts.OF_STUDY, part | {"ideal": ideal_of(report)})
     shown = []
     if "sweep" in drawn:
         drawn.pop("memory", None)  # it has a panel there

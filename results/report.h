@@ -107,34 +107,6 @@ struct MicroResults {
   LADDER_FIELDS(MicroResults, context, benchmarks)
 };
 
-// What others have published, of one rung of theirs.
-struct PublishedFigure {
-  std::string source;
-  std::optional<std::string> url;  // none: not verified
-  std::string gpu;
-  std::string stack;  // as the source says: "PyTorch, + TF32"
-  std::optional<std::string>
-      rung;  // our optimization that it is the last addition of; "start": without; none: none of ours
-  std::string model;
-  std::optional<int64_t> B, T;  // on one GPU; none: not said
-  std::optional<double> ms_per_step;
-  std::optional<int64_t> tokens_per_step;  // on all GPUs, for which ms_per_step is the time
-  std::optional<double> tokens_per_s;      // of one GPU
-
-  LADDER_FIELDS(PublishedFigure, source, url, gpu, stack, rung, model, (B, from_1), (T, from_1),
-                (ms_per_step, positive), (tokens_per_step, from_1), (tokens_per_s, positive))
-};
-
-// results/published.json
-struct Published {
-  static constexpr auto kind = "published";
-  static constexpr auto about = "Figures that others have published, to be shown beside a study's";
-
-  std::vector<PublishedFigure> entries;
-
-  LADDER_FIELDS(Published, entries)
-};
-
 struct ReportedStudy {
   std::string source;  // the last part of its name
   Study study;
@@ -160,7 +132,6 @@ struct Report {
   std::vector<Noise> noise;
   std::vector<TraceDocument> traces;
   std::vector<MicroResults> micro;
-  std::vector<PublishedFigure> published;
   std::vector<std::string> notes;  // what was left out, and why
   std::optional<Said> said;        // of two studies beside each other
 
@@ -169,7 +140,7 @@ struct Report {
   void check(const std::string& where) const;
 
   LADDER_FIELDS(Report, (studies, {.items = 1, .most_items = 2}), comparison, gates, histories, noise, traces, micro,
-                published, notes, (said, absent))
+                notes, (said, absent))
 };
 
 LADDER_COMPILED_ONCE(Report)

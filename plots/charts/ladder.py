@@ -1,19 +1,18 @@
 """The ladder, chart and table in one: a row for each rung, with a bar of its tokens per second and its figures beside it.
 
 Bars grow downwards, so late rungs are as well seen as early ones. What a rung gains over the one before it is green within its bar, what
-it loses is orange beyond it; both only if the ratio's interval shows it. Published figures are hollow diamonds below the bars. A thin line
-is PyTorch compiled, where it was measured beside the ladder.
+it loses is orange beyond it; both only if the ratio's interval shows it. A thin line is PyTorch compiled, where it was measured beside the
+ladder.
 """
 
 from charts import Chart, Missing, about
 from charts.rungs import Rows, disturbed, interval, place_ends, row, whiskers_said, with_interval
 from study import faster, has_number, is_usable, memory_unit, mfu, no_interval, own_rungs, runs_said, slower, timed_unit, unclear
-from theme import BAR, GREY, INK, PALE_BAR, PAPER, SAVED, SLOWER_BAR, SLOWER_INK, SMALL
+from theme import BAR, GREY, INK, PALE_BAR, SAVED, SLOWER_BAR, SLOWER_INK, SMALL
 from words import count, digits3, memory, milliseconds, percent, shorten, times
 
 BAR_WIDTH = 410  # px of the bars; everything else is placed around them
 RATE = "datum.value < 1 ? format(datum.value, '~g') : upper(format(datum.value, '~s'))"  # 10K as in words.count
-PUBLISHED_MODEL = {"gpt2-124m": "GPT-2 124M"}  # as results/published.json calls it
 
 
 def compared(what, ratio):
@@ -74,26 +73,6 @@ def rows(study):
     return out
 
 
-def same_work(entry, work):
-    """Whether its time of a step can be compared with ours. What the source does not say is taken as equal; the mark says so."""
-    return (PUBLISHED_MODEL.get(work["model"]) == entry["model"] and entry["B"] in (None, work["batch"])
-            and entry["T"] in (None, work["context"]) and entry["tokens_per_step"] in (None, work["tokens_per_step"]))
-
-
-def published(part):
-    """Marks of figures that others have published of the same work."""
-    study, places = part["study"], {}
-    if "workload" not in study:
-        return []
-    for position, rung in enumerate(own_rungs(study)):
-        places.setdefault(rung["optimization"] or "start", position)
-    return [{"row": places[entry["rung"]], "published": 1000 * study["workload"]["tokens_per_step"] / entry["ms_per_step"],
-             "aria": f"published, not measured here: {milliseconds(entry['ms_per_step'])}, {shorten(entry['source'], 60)} ({shorten(entry['gpu'], 30)}"
-                     f"{', B not stated' if entry['B'] is None else ''}), {shorten(entry['stack'], 60)}"}
-            for entry in part.get("published", [])
-            if entry["rung"] in places and entry["ms_per_step"] is not None and same_work(entry, study["workload"])]
-
-
 def compiled(study):
     """[the line of the fastest compiled peer]; none was measured: []"""
     peers = [rung for rung in study["rungs"] if rung.get("peer") == "pytorch-compile" and has_number(rung)]
@@ -113,19 +92,14 @@ def peer_line(line, x, rows_):
              "encoding": {**at, "y": {"value": -26 if rows_.narrow else -12}, "description": {"field": "said", "type": "nominal"}}}]
 
 
-def drawing(data, marks, peers, unit_name, rate_name, narrow):
+def drawing(data, peers, unit_name, rate_name, narrow):
     rows_ = Rows(data, BAR_WIDTH, narrow)
-    x = rows_.x("rate", None, rows_.domain("text", [m["published"] for m in marks] + [p["peer"] for p in peers]), labelExpr=RATE, tickCount=4)
+    x = rows_.x("rate", None, rows_.domain("text", [p["peer"] for p in peers]), labelExpr=RATE, tickCount=4)
     color = {"condition": {"test": "datum.change === 'unclear'", "value": PALE_BAR}, "value": BAR}
     between = {"mark": {"type": "bar", "height": rows_.bar, "yOffset": rows_.down, "aria": False}, "transform": [{"filter": "datum.before !== null"}],
                "encoding": {"y": rows_.y, "x": x, "x2": {"field": "before"},
                             "color": {"condition": {"test": "datum.change === 'lost'", "value": SLOWER_BAR}, "value": SAVED}}}
     layers = [rows_.blank(), rows_.bars({**x, "field": "kept"}, color), between, *rows_.whiskers(x), rows_.at_end(x, "text")]
-    if marks:
-        layers.append({"data": {"values": marks},
-                       "mark": {"type": "point", "shape": "diamond", "size": 36, "filled": False, "fill": PAPER, "color": GREY,
-                                "strokeWidth": 1.5, "opacity": 1, "yOffset": rows_.down + rows_.bar / 2 + 4},
-                       "encoding": {"y": rows_.y, "x": {**x, "field": "published"}, "description": {"field": "aria", "type": "nominal"}}})
     layers += [layer for line in peers for layer in peer_line(line, x, rows_)]
     layers += rows_.column("unit", rate_name, 0, align="left")[1:]
     right = rows_.width
@@ -144,19 +118,18 @@ def drawing(data, marks, peers, unit_name, rate_name, narrow):
     return {"data": {"values": data}, **rows_.view(layers)}
 
 
-def lines(study, data, marks):
+def lines(study, data):
     seen = [words for change, words in (("gained", "green: gained over the rung before"), ("lost", "orange: lost"), ("unclear", "pale: no clear change"))
             if any(d["change"] == change for d in data)]
     if all(d["rate"] is None for d in data):
         return []
     how = ["× paired within repeats"] * any(d["step"] != "—" for d in data) + seen if is_usable(study["said"]) else ["pale: nothing is claimed"]
-    said = " · ".join([runs_said(study), whiskers_said(study, data), *how])
-    return [said + (" · ◊ published, not measured here" if marks else "")]
+    return [" · ".join([runs_said(study), whiskers_said(study, data), *how])]
 
 
 def draw(part):
     study = part["study"]
     if study["mode"] != "cumulative":
         return Missing("`ladder ablate` switches the optimizations on one after another")
-    shown = rows(study), published(part), compiled(study), memory_unit(study)[0], rate_unit(study)
-    return Chart(study["said"]["headline"], lines(study, *shown[:2]), about(study), drawing(*shown, False), drawing(*shown, True))
+    shown = rows(study), compiled(study), memory_unit(study)[0], rate_unit(study)
+    return Chart(study["said"]["headline"], lines(study, shown[0]), about(study), drawing(*shown, False), drawing(*shown, True))

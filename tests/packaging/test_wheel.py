@@ -71,7 +71,7 @@ def test_contents(wheel) -> None:
                       for file, content in files.items()]
     assert f"\nTag: {platform}\n" in files[f"{name}.dist-info/WHEEL"].decode()
     assert {f"{name}.data/data/share/gpt2-ladder/{file}" for file in (
-        "ladders/gpt2.json", "results/schemas/record.v1.json", "results/published.json", "plots/render.py", "plots/page.html.j2",
+        "ladders/gpt2.json", "results/schemas/record.v1.json", "plots/render.py", "plots/page.html.j2",
         "plots/charts/ladder.py", "ablations/peers/pytorch.json")} <= set(files)
     assert not [file for file in files if re.search(r"__pycache__|\.(cpp|h|tmp|pyc|so.*)$", file)]
     assert [file for file, content in files.items() if str(ROOT).encode() in content and "/scripts/" not in file] == []

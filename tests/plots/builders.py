@@ -192,7 +192,7 @@ def report_of(*studies, **more):
                       "noise": [], "said": said_of(study)})
     two = {"said": said("A: one · B: another", "B is 1.68× slower than A", remark("warn", "This compares two machines."), TRUST)} if len(studies) == 2 else {}
     return {"kind": "report", "schema_version": 1, "studies": parts, "comparison": None, "gates": [], "histories": [], "noise": [],
-            "traces": [], "micro": [], "published": [], "notes": [], **two, **more}
+            "traces": [], "micro": [], "notes": [], **two, **more}
 
 
 def part_of(study, **more):

@@ -98,16 +98,6 @@ def test_disturbed_rungs_say_so():
 
 # ---- the ladder
 
-def entry(rung, ms, **more):
-    """As in results/published.json."""
-    return {"source": "a lecture", "url": None, "gpu": "A100", "stack": "PyTorch", "rung": rung, "model": "GPT-2 124M", "B": 16, "T": 1024,
-            "ms_per_step": ms, "tokens_per_step": 16384, "tokens_per_s": None, **more}
-
-
-def diamonds(chart):
-    return [mark for layer in chart.wide["layer"] if layer["mark"].get("shape") == "diamond" for mark in layer["data"]["values"]]
-
-
 def test_the_ladders_bars_are_tokens_per_second_and_its_figures_those_of_the_study():
     study = complete()
     study["rungs"][2]["speedup_previous"].update(ratio=7.77, lo=7.0, hi=8.0)
@@ -190,24 +180,6 @@ def test_a_study_that_is_not_usable_claims_nothing():
     assert {(r["step"], r["total"], r["change"]) for r in rows_of(chart.wide)} == {("—", "—", "unclear")} and chart.title.startswith("Not usable") and "pale: nothing is claimed" in chart.lines[0]
     assert draw("memory", part).title == "Peak memory" and draw("peers", part).title == "Next to PyTorch"
     assert chart.about.warnings == "Other work ran during 32 of 32 runs."
-
-
-def test_published_figures_are_marks_of_another_kind():
-    own = [entry("start", 1000.0), entry("bf16", 300.0, source="s" * 500, gpu=NASTY), entry("sdpa", 2000.0, B=None, tokens_per_step=None)]
-    chart = of_study("ladder", complete(), published=own)
-    marks = diamonds(chart)
-    assert [(m["row"], m["published"]) for m in marks] == [(0, 16384.0), (1, pytest.approx(54613.3, 1e-5)), (2, 8192.0)]
-    assert marks[0]["aria"] == "published, not measured here: 1,000 ms, a lecture (A100), PyTorch"
-    assert marks[2]["aria"].endswith("a lecture (A100, B not stated), PyTorch")
-    assert chart.wide["layer"][1]["encoding"]["x"]["scale"]["domain"][1] > 54613 and chart.lines[0].endswith("◊ published, not measured here")
-    for svg in drawn(chart):
-        assert sum("published, not measured here" in text for text in said(svg)) == 3
-    for other in ({"B": 4}, {"T": 256}, {"tokens_per_step": 524288}, {"model": "134M"}, {"rung": "fp8"}, {"rung": None}, {"ms_per_step": None}):
-        chart = of_study("ladder", complete(), published=[entry("start", 1000.0) | other])
-        assert diamonds(chart) == [] and "published" not in chart.lines[0], other
-    study = complete()
-    study["workload"]["model"] = "gpt2-medium"
-    assert diamonds(of_study("ladder", study, published=[entry("start", 1000.0)])) == []
 
 
 def test_the_fastest_compiled_peer_is_a_line_across_the_ladder():

@@ -80,7 +80,6 @@ def check(document: dict) -> dict:
     for kind, parts in {"gate": "gates", "history": "histories", "noise": "noise", "trace": "traces"}.items():
         for part in document[parts]:
             follows(part, kind)
-    follows({"kind": "published", "schema_version": 1, "entries": document["published"]}, "published")
     return document
 
 
@@ -146,7 +145,6 @@ def test_a_report_is_drawn_again(measured, report, tmp_path) -> None:
     for name in FILES:
         assert (tmp_path / "second" / name).read_bytes() == (tmp_path / "first" / name).read_bytes()
     refused(report("kept.json", measured), "kept.json", "by itself")
-    refused(report("kept.json", "--published"), "kept.json", "by itself")
     document = read_json(tmp_path / "kept.json")
     document["studies"][0]["study"]["schema_version"] = 0
     refused(report(write_json(tmp_path / "old.json", document)), "old.json", '"schema_version" is 0')
@@ -246,18 +244,15 @@ def test_with_other_documents(report, study, tmp_path, measured) -> None:
             {"name": "a_mean", "run_type": "aggregate", "real_time": 2.5, "time_unit": "us"},
             {"name": "b", "run_type": "iteration", "error_occurred": True, "error_message": "no GPU", "real_time": 0, "time_unit": "ns"}]})
     shutil.copytree(EVIDENCE, tmp_path / "plain", ignore=shutil.ignore_patterns("with", "traces"))
-    done = report("plain", "--out", "drawn", "--published", "--with", trace, "--with", micro)
+    done = report("plain", "--out", "drawn", "--with", trace, "--with", micro)
     assert done.returncode in MEASURED and "1 of 3 benchmarks failed" in done.stderr, done.stderr
     assert "nothing is shown of valid.json: its trace has no roofline" in done.stderr
     document = check(read_json(tmp_path / "drawn" / "report.json"))
-    assert document["traces"] == [read_json(trace)] and len(document["published"]) > 7
+    assert document["traces"] == [read_json(trace)]
     assert any("was taken under other circumstances (device: " in note for note in document["notes"])
     assert document["micro"] == [{"context": {"num_cpus": 2},
                                   "benchmarks": [{"name": "a", "real_time": 2.5, "time_unit": "us", "bytes_per_second": 1e9, "flops": 10,
                                                    "bytes": 4, "flops_per_byte": 2.5}]}]
-    rungs = {entry["rung"] for entry in document["published"]} - {None, "start"}
-    known = {name for path in (ROOT / "ladders").glob("*.json") for name in read_json(path)["rungs"]}
-    assert rungs <= known, "published figures name optimizations that there are"
 
 
 def test_a_noise_floor_is_shown_with_studies_of_its_circumstances(report, tmp_path) -> None:

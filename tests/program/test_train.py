@@ -576,23 +576,6 @@ def test_a_training_is_drawn_from_its_files_too(ladder, whole, tmp_path) -> None
     assert ladder("report", folder / "report.json").returncode == 0 and read_json(folder / "report.json") == report
 
 
-def test_a_training_for_tensorboard(ladder, whole, tmp_path) -> None:
-    drawn, runs = tmp_path / "drawn", tmp_path / "runs" / "first"
-    hidden = tmp_path / "hidden"
-    hidden.mkdir()
-    (hidden / "tensorboardX.py").write_text("raise ImportError(\"No module named 'tensorboardX'\")\n")
-    done = ladder("report", whole[0], "--out", drawn, "--tensorboard", runs, variables={"PYTHONPATH": str(hidden)})
-    assert done.returncode == 3 and not runs.exists() and (drawn / "report.json").exists()
-    assert re.fullmatch(r"event_file.py: No module named 'tensorboardX': event files need it; type: \S+ -m pip install tensorboardX\n", done.stderr)
-    done = ladder("report", EVIDENCE, "--out", tmp_path / "study", "--tensorboard", runs)
-    assert done.returncode == 2 and done.stderr == f"ladder: --tensorboard: needs a training, and {EVIDENCE} is none\n"
-    pytest.importorskip("tensorboardX")  # tests/plots/test_event_file.py reads what it writes
-    done = ladder("report", whole[0], "--out", drawn, "--tensorboard", runs)
-    assert done.returncode == 0, done.stderr
-    [events] = runs.iterdir()
-    assert "tfevents" in events.name and f"{events}\n" in done.stdout and events.stat().st_size > STEPS
-
-
 def test_a_sweep_of_learning_rates(ladder, start, whole, data, tmp_path) -> None:
     common = [*SIZES, "--data", data, "--recipe", "{}", "--seed", 5, "--steps", 24, "--warmup-steps", 4]
     out = tmp_path / "sweep"

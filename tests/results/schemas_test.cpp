@@ -36,7 +36,7 @@ std::string shown(const Json& json, size_t indent = 0) {
 template <class T>
 class Schema : public testing::Test {};
 using Documents = testing::Types<Baseline, Checkpoint, Comparison, CountersDocument, GateResult, History, Ladder,
-                                 LearningRateSweep, Noise, Plan, Published, Record, Report, Study, TimeToLoss,
+                                 LearningRateSweep, Noise, Plan, Record, Report, Study, TimeToLoss,
                                  TraceDocument, Training, TrainingReport, TrainingStep>;
 TYPED_TEST_SUITE(Schema, Documents);
 
