@@ -253,11 +253,10 @@ void add_help(CommandLine& line) {
        .summary = "explain a command or an optimization",
        .about = "Of a command it prints the same as `ladder COMMAND --help`; of an optimization, how it works and what "
                 "it costs. With a flag it prints a page of docs in Markdown.",
-       .examples = {
-           {"ladder help ablate", "The help of `ladder ablate`."},
-           {"ladder help flash", "What is flash attention?"},
-           {"ladder help --techniques", "Every optimization, with its text, and the fields of a recipe."},
-           {"ladder help --claims", "What others claim of each, and what was measured."}}});
+       .examples = {{"ladder help ablate", "The help of `ladder ablate`."},
+                    {"ladder help flash", "What is flash attention?"},
+                    {"ladder help --techniques", "Every optimization, with its text, and the fields of a recipe."},
+                    {"ladder help --claims", "What others claim of each, and what was measured."}}});
   command.heading("Arguments");
   auto* topic =
       command.add_option("topic", flags->topic, "a command, or the name of an optimization (default: the commands)");

@@ -159,7 +159,7 @@ int draw_gate(const fs::path& file, const ReportFlags& flags) {
   return drawn.exit_status != 0 ? drawn.exit_status : result.exit_status;
 }
 
-int show_training(const TrainingReport& report, const fs::path& out, const ReportFlags& flags) {
+int show_training(const TrainingReport& report, const fs::path& out) {
   check_has_no_links(out, {"charts"});
   const Drawn drawn = draw_document(report, out, "report.json");
   fmt::print("{}{}", training_summary(report, standard_output()), drawn.said);
@@ -175,7 +175,7 @@ int draw_training(const fs::path& folder, const ReportFlags& flags) {
     check_is_no_studys(out);
     check_draws_over_own(out, "report.json", "training_report", files_of_training_page("report.json"));
   }
-  return show_training(training_report(fs::weakly_canonical(folder).filename().string(), training, steps), out, flags);
+  return show_training(training_report(fs::weakly_canonical(folder).filename().string(), training, steps), out);
 }
 
 // Where a document of a training, of a sweep or of time to loss is drawn.
@@ -190,7 +190,7 @@ fs::path place_to_redraw(const fs::path& file, const ReportFlags& flags, const c
 
 int redraw_training(const fs::path& file, const ReportFlags& flags) {
   const auto report = read_document<TrainingReport>(file);
-  return show_training(report, place_to_redraw(file, flags, "training", "report.json", TrainingReport::kind), flags);
+  return show_training(report, place_to_redraw(file, flags, "training", "report.json", TrainingReport::kind));
 }
 
 // A sweep of learning rates, or a study of time to loss.

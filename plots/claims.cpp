@@ -201,10 +201,9 @@ std::string claims_page(const Evidence& evidence) {
     for (const Json& micro : evidence.micro) {
       std::ranges::move(seen_alone(micro, optimization), std::back_inserter(seen));
     }
-    sections += section(
-        fmt::format("\n## `{0}`\n\n*{1}*; [how it works](../{2}).\n", optimization.name, optimization.title,
-                    text_file(optimization.name)),
-        optimization.claims, optimization.name, seen, counts);
+    sections += section(fmt::format("\n## `{0}`\n\n*{1}*; [how it works](../{2}).\n", optimization.name,
+                                    optimization.title, text_file(optimization.name)),
+                        optimization.claims, optimization.name, seen, counts);
   }
   const std::string kernels = kernels_line(evidence.traces);
   sections += section(

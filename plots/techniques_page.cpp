@@ -54,12 +54,11 @@ std::string overview() {
   };
   for (const Technique& technique : techniques()) {
     for (const Optimization& one : technique.optimizations) {
-      text += fmt::format("| [`{}`](../{}) | {} | `{}` | {} | {} |\n", one.name, text_file(one.name),
-                          one.title, technique.field, names(one.needs), names(one.excludes));
+      text += fmt::format("| [`{}`](../{}) | {} | `{}` | {} | {} |\n", one.name, text_file(one.name), one.title,
+                          technique.field, names(one.needs), names(one.excludes));
     }
     if (technique.optimizations.empty()) {
-      text += fmt::format("| [`{0}`](../{1}) | | `{0}` | | |\n", technique.field,
-                          text_file(technique.field));
+      text += fmt::format("| [`{0}`](../{1}) | | `{0}` | | |\n", technique.field, text_file(technique.field));
     }
   }
   return text + "\nPyTorch beside a rung has [torch.compile](../ablations/techniques/torch_compile.md).\n";
@@ -170,8 +169,7 @@ std::string technique_help(const std::string& name, const Look& look) {
     }
     for (const Optimization& one : technique.optimizations) {
       if (matches_name(name, one.name, one.title)) {
-        return shown(fmt::format("{}: {}. {}", one.name, one.title, plain_words(one.summary)),
-                     text_file(one.name));
+        return shown(fmt::format("{}: {}. {}", one.name, one.title, plain_words(one.summary)), text_file(one.name));
       }
     }
   }

@@ -4,8 +4,8 @@
 // test.
 #pragma once
 
-#include "ablations/techniques/step_table.h"
 #include "ablations/techniques/claim.h"
+#include "ablations/techniques/step_table.h"
 #include "harness/machine/machine.h"
 #include "model/recipe.h"
 #include "results/common.h"

@@ -64,8 +64,8 @@ const Optimization* find_optimization(const std::string& name) {
 std::string text_file(const std::string& name) {
   for (const Technique& technique : techniques()) {
     const auto& own = technique.optimizations;
-    const bool has = own.empty() ? name == technique.field
-                                 : std::ranges::find(own, name, &Optimization::name) != own.end();
+    const bool has =
+        own.empty() ? name == technique.field : std::ranges::find(own, name, &Optimization::name) != own.end();
     if (has) return fmt::format("ablations/techniques/{}/{}.md", technique.field, name);
   }
   throw std::invalid_argument(fmt::format("no technique has the name {}", name));

@@ -9,7 +9,6 @@ using namespace model;
 
 namespace {
 
-
 Proof prove_determinism(const Recipe& recipe, const RunFacts& facts) {
   const auto& seen = facts.observations.determinism;
   const bool on_cuda = recipe.device == Device::cuda;

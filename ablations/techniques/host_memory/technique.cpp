@@ -14,7 +14,6 @@ using namespace model;
 
 namespace {
 
-
 std::optional<Proof> prove_host_memory(const Recipe& recipe, const RunFacts& facts) {
   if (recipe.device == Device::cuda) return {};  // a step's tensors are not in host memory
   const int64_t refaults = facts.observations.refault.faults;

@@ -15,7 +15,6 @@ using namespace model;
 
 namespace {
 
-
 Proof prove_products(const Recipe& recipe, const RunFacts& facts) {
   const Counts& nodes = facts.observations.backward_nodes;
   Recipe by_aten = recipe, by_packed = recipe;

@@ -11,7 +11,6 @@ using namespace model;
 
 namespace {
 
-
 std::string qkv_gradient_obstacle(const Recipe& recipe, const harness::Machine& machine) {
   if (recipe.qkv_gradient == QkvGradient::separate) return "";
   if (recipe.device == Device::cpu) return "the joined QKV gradient is a kernel for a GPU";

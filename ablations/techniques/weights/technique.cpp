@@ -11,7 +11,6 @@ using namespace model;
 
 namespace {
 
-
 Proof prove_weights(const Recipe& recipe, const RunFacts& facts) {
   const Observations& seen = facts.observations;
   const int64_t accumulated = nodes_of(seen.backward_nodes, "AccumulateGrad");
