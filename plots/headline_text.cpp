@@ -266,9 +266,12 @@ std::string figures_line(const Study& study) {
   }
   if (last == nullptr || !last->ms_per_step) return "";
   const auto both = [&](const auto& text) { return from_to(first == nullptr ? "" : text(*first), text(*last)); };
-  std::vector<std::string> parts{
-      both([](const StudyRung& rung) { return rung.ms_per_step ? digits3(rung.ms_per_step->median) : ""; }) +
-      " ms per " + timed_unit(study)};
+  std::vector<std::string> parts;
+  if (study.rungs.size() > 1) {  // else the headline says it
+    parts.push_back(
+        both([](const StudyRung& rung) { return rung.ms_per_step ? digits3(rung.ms_per_step->median) : ""; }) +
+        " ms per " + timed_unit(study));
+  }
   if (last->tokens_per_s) parts.push_back(abbreviated(last->tokens_per_s->median) + " tokens/s");
   if (mfu_of(*last)) {
     parts.push_back("MFU " + both([](const StudyRung& rung) { return mfu_of(rung) ? percent(*mfu_of(rung)) : ""; }));
@@ -333,7 +336,11 @@ std::string headline_of(const Study& study) {
   if (leads_with_worths(study)) return worth_headline(study);
   if (lead) return speedup_headline(study, *lead);
   if (const StudyRung* best = best_at_largest(study)) return size_headline(study, *best);
-  return study.mode == Mode::sweep ? sweep_headline(study) : "No valid speedup: " + why_no_speedup(study);
+  if (study.mode == Mode::sweep) return sweep_headline(study);
+  const StudyRung& only = study.rungs.front();
+  return study.rungs.size() == 1 && only.ms_per_step
+             ? fmt::format("{} ms per {}", digits3(only.ms_per_step->median), timed_unit(study))
+             : "No valid speedup: " + why_no_speedup(study);
 }
 
 std::vector<std::string> lines_of(const Study& study) {

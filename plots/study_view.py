@@ -195,7 +195,7 @@ def reproduce(study):
         data = workload["data"]
         pairs += [("data", f"{data['source']}, {data['tokens']:,} tokens, sha256 {data['sha256']}"), ("seed", workload["seed"])]
     pairs += [("study", f"{study['id']}, made {study['created']}")]
-    return Fold("again", ["Reproduce", f"{study['plan']['repeats']} repeats, order seed {study['plan']['order_seed']}"], [*blocks, values("Environment", pairs)])
+    return Fold("again", ["Reproduce", f"{number_of(study['plan']['repeats'], 'repeat')}, order seed {study['plan']['order_seed']}"], [*blocks, values("Environment", pairs)])
 
 
 def left_out(study):

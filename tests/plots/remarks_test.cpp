@@ -6,6 +6,7 @@
 #include "plots/study_table.h"
 #include "tests/study/made_up_study.h"
 #include "tests/study/planted_study.h"
+#include "text/figures.h"
 
 #include <gtest/gtest.h>
 
@@ -88,6 +89,9 @@ TEST(Said, AHeadlineClaimsWhatItsIntervalShows) {
   EXPECT_EQ(said(ratio(12.3, 12.2, 12.4)), "12.3\u00d7 faster than float32 on the same GPU");
   study.headline.reset();
   EXPECT_EQ(headline(study), "No valid speedup: no rung could be compared with the reference rung");
+  Study single = study;
+  single.rungs.resize(1);
+  EXPECT_EQ(headline(single), digits3(single.rungs[0].ms_per_step->median) + " ms per step") << "nothing was compared";
   for (StudyRung& rung : study.rungs) lose_number(rung, RungStatus::failed, "");
   EXPECT_EQ(headline(study), "No valid speedup: no rung has a number (failed)");
 }
