@@ -7,7 +7,7 @@ ladder.
 
 from charts import Chart, Missing, about
 from charts.rungs import Rows, disturbed, interval, place_ends, row, whiskers_said, with_interval
-from study import faster, has_number, is_usable, memory_unit, mfu, no_interval, own_rungs, runs_said, slower, timed_unit, unclear
+from study import are_independent, faster, has_number, is_usable, memory_unit, mfu, no_interval, own_rungs, runs_said, slower, timed_unit, unclear
 from theme import BAR, GREY, INK, PALE_BAR, SAVED, SLOWER_BAR, SLOWER_INK, SMALL
 from words import count, digits3, memory, milliseconds, percent, shorten, times
 
@@ -33,7 +33,7 @@ def rate_unit(study):
 
 def rows(study):
     """The chart's data, one object for each rung."""
-    unit = memory_unit(study)
+    unit, by_first = memory_unit(study), are_independent(study)
     out, before = [], None
     for position, rung in enumerate(own_rungs(study)):
         d = row(study, rung, position, rate=None, lo=None, hi=None, text="", change="", before=None, kept=None, step="—", total="—", ms="—",
@@ -51,13 +51,15 @@ def rows(study):
                 "lost" if slower(step) and before is not None and before > d["rate"] else ""
             d["before"] = before if d["change"] in ("gained", "lost") else None
             d["step_ink"] = GREY if unclear(step) or no_interval(step) else SLOWER_INK if slower(step) else INK
-            said.append(compared("against the rung before", step))
+            said.append(compared(f"against the {'first' if by_first else 'rung before'}", step))
         if total is not None:
             d["total"] = times(total["ratio"])
             d["total_ink"] = GREY if unclear(total) or no_interval(total) and total["ratio"] != 1 else INK
-            said.append(compared("so far", total))
+            if not by_first:
+                said.append(compared("so far", total))
         d["kept"] = before if d["change"] == "gained" else d["rate"]
-        before = d["rate"]
+        if not by_first or position == 0:
+            before = d["rate"]
         d["ms"] = digits3(rung["ms_per_step"]["median"])
         if rung["peak_memory_bytes"] is not None:
             d["memory"] = memory(rung["peak_memory_bytes"], unit)
@@ -92,7 +94,7 @@ def peer_line(line, x, rows_):
              "encoding": {**at, "y": {"value": -26 if rows_.narrow else -12}, "description": {"field": "said", "type": "nominal"}}}]
 
 
-def drawing(data, peers, unit_name, rate_name, narrow):
+def drawing(data, peers, unit_name, rate_name, by_first, narrow):
     rows_ = Rows(data, BAR_WIDTH, narrow)
     x = rows_.x("rate", None, rows_.domain("text", [p["peer"] for p in peers]), labelExpr=RATE, tickCount=4)
     color = {"condition": {"test": "datum.change === 'unclear'", "value": PALE_BAR}, "value": BAR}
@@ -103,15 +105,15 @@ def drawing(data, peers, unit_name, rate_name, narrow):
     layers += [layer for line in peers for layer in peer_line(line, x, rows_)]
     layers += rows_.column("unit", rate_name, 0, align="left")[1:]
     right = rows_.width
+    ratios = [("total", "× first" if by_first else "× total", {"ink": "total_ink", "fontWeight": "bold"})]
+    if not by_first:
+        ratios.insert(0, ("step", "× step", {"ink": "step_ink"}))
     if narrow:
-        layers += [*rows_.names(right - 120), *rows_.column("step", "× step", right - 62, "step_ink"),
-                   *rows_.column("total", "× total", right, "total_ink", fontWeight="bold")]
+        layers += [*rows_.names(right - 120), *(layer for (field, head, mark), at in zip(reversed(ratios), (right, right - 62))
+                                                for layer in rows_.column(field, head, at, **mark))]
     else:
-        columns = [("step", "× step", 58, {"ink": "step_ink"}), ("total", "× total", 120, {"ink": "total_ink", "fontWeight": "bold"}),
-                   ("ms", "ms", 182, {}), ("memory", unit_name, 240, {})]
-        if any(d["mfu"] != "—" for d in data):
-            columns.append(("mfu", "MFU", 304, {}))
-        layers += [*rows_.names(), *(layer for field, head, at, mark in columns for layer in rows_.column(field, head, right + at, **mark))]
+        columns = [*ratios, ("ms", "ms", {}), ("memory", unit_name, {}), *([("mfu", "MFU", {})] * any(d["mfu"] != "—" for d in data))]
+        layers += [*rows_.names(), *(layer for (field, head, mark), at in zip(columns, (58, 120, 182, 240, 304)) for layer in rows_.column(field, head, right + at, **mark))]
     for layer in layers:  # a rung's name leads to what is folded of it
         if layer.get("encoding", {}).get("text", {}).get("field") == "rung":
             layer["encoding"]["href"] = {"field": "link", "type": "nominal"}
@@ -119,7 +121,8 @@ def drawing(data, peers, unit_name, rate_name, narrow):
 
 
 def lines(study, data):
-    seen = [words for change, words in (("gained", "green: gained over the rung before"), ("lost", "orange: lost"), ("unclear", "pale: no clear change"))
+    other = "first" if are_independent(study) else "rung before"
+    seen = [words for change, words in (("gained", f"green: gained over the {other}"), ("lost", "orange: lost"), ("unclear", "pale: no clear change"))
             if any(d["change"] == change for d in data)]
     if all(d["rate"] is None for d in data):
         return []
@@ -131,5 +134,5 @@ def draw(part):
     study = part["study"]
     if study["mode"] != "cumulative":
         return Missing("`ladder ablate` switches the optimizations on one after another")
-    shown = rows(study), compiled(study), memory_unit(study)[0], rate_unit(study)
+    shown = rows(study), compiled(study), memory_unit(study)[0], rate_unit(study), are_independent(study)
     return Chart(study["said"]["headline"], lines(study, shown[0]), about(study), drawing(*shown, False), drawing(*shown, True))

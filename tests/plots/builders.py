@@ -293,6 +293,11 @@ def complete(ladder=LADDER, **more):
     return study
 
 
+def command(losses="", typed="python loop.py"):
+    return {"text": "python loop.py", "typed": typed, "shape": "step N", "by_loss": False, "mean_ms": 44.2, "first_step_s": 1.0,
+            "cold_first_step_s": 2.0, "losses": losses}
+
+
 def technique(text="Products in `16 bits`.\n\n    1/3    0.333\n    1/10   0.100\n\nWeights stay\nas they are."):
     return {"parts": [{"title": "How it works", "text": text}, {"title": "In PyTorch", "text": "    with autocast():\n        step()"}],
             "claims": [{"claim": "2x", "source": "a lecture", "standing": "not measured", "words": "`ladder ablate` measures it."}]}

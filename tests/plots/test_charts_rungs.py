@@ -3,7 +3,7 @@
 import copy
 
 import pytest
-from builders import GIB, NASTY, complete, make, mixed, part_of, report_of, unusable, valid, with_peers, without_number
+from builders import GIB, LADDER, NASTY, command, complete, make, mixed, part_of, report_of, unusable, valid, with_peers, without_number
 from drawings import draw, drawn, on_picture, rows_of, said, values
 
 import charts
@@ -140,6 +140,20 @@ def test_a_gain_is_green_and_a_loss_orange_only_if_the_interval_says_so():
         bar, between = [layer for layer in drawing["layer"] if layer["mark"]["type"] == "bar"][1:3]
         assert bar["encoding"]["x"]["field"] == "kept" and (between["encoding"]["x"]["field"], between["encoding"]["x2"]["field"]) == ("rate", "before")
         assert [svg.count(f'fill="{colour}"') for colour in (theme.SAVED, theme.SLOWER_BAR, theme.PALE_BAR)] == [1, 1, 2]
+
+
+def test_commands_that_add_nothing_to_one_another_stand_beside_the_first():
+    study = complete(LADDER[:3])
+    for r, rate, ratio in zip(study["rungs"], (100.0, 300.0, 200.0), (1.0, 3.0, 2.0)):
+        r["command"] = command()
+        r["tokens_per_s"] = {"median": rate, "lo": rate - 1, "hi": rate + 1}
+        compared = {**study["rungs"][1]["speedup_first"], "ratio": ratio, "lo": ratio - 0.01, "hi": ratio + 0.01}
+        r["speedup_first"], r["speedup_previous"] = compared, compared if rate > 100 else None
+    chart = of_study("ladder", study)
+    assert [(r["before"], r["kept"], r["change"]) for r in rows_of(chart.wide)] == [(None, 100.0, ""), (100.0, 100.0, "gained"), (100.0, 100.0, "gained")]
+    assert "green: gained over the first" in chart.lines[0] and "against the first" in rows_of(chart.wide)[2]["aria"]
+    for svg in drawn(chart):
+        assert "× first" in on_picture(svg) and not {"× step", "× total"} & {*on_picture(svg)}
 
 
 def test_a_name_in_the_ladder_leads_to_its_rung():

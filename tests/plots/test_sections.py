@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from builders import (ENTRIES, LADDER, NASTY, PARTS, SETTING, about_batches, comparison_of, complete, disturbed, entry, gate_of, history_of, lr_sweep_of, made, make, mixed,
+from builders import (ENTRIES, LADDER, NASTY, PARTS, SETTING, about_batches, command, comparison_of, complete, disturbed, entry, gate_of, history_of, lr_sweep_of, made, make, mixed,
                       noise_of, other_losses, predicted, remark, report_of, series_of, study_of, sweep, table, technique, to_loss_of, trace_of, training_report_of,
                       unusable, valid, with_peers, without_number, worth)
 
@@ -197,8 +197,7 @@ def test_a_study_that_is_not_usable_claims_nothing(pages):
 def test_commands_whose_losses_are_not_compared_have_a_page(losses):
     study = make(LADDER[:2])
     for r, said in zip(study["rungs"], ("", losses)):
-        r.update(guard=None, proofs=[], recipe={}, recipe_diff={}, tokens_per_s=None, command={
-            "text": "python loop.py", "typed": "python loop.py", "shape": "step N", "by_loss": False, "mean_ms": 44.2, "first_step_s": 1.0, "cold_first_step_s": 2.0, "losses": said})
+        r.update(guard=None, proofs=[], recipe={}, recipe_diff={}, tokens_per_s=None, command=command(said))
     report = report_of(study)
     report["studies"][0]["said"]["rungs"][1]["guard"] = losses
     shown, text = made(valid(report))
