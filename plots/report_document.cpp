@@ -4,7 +4,6 @@
 #include "ablations/run/run_setting.h"
 #include "ablations/techniques/techniques.h"
 #include "files/printable.h"
-#include "files/resources.h"
 #include "plots/predictions.h"
 #include "plots/sentences.h"
 #include "plots/techniques_page.h"

@@ -9,7 +9,7 @@ from charts import Chart, Missing, about
 from charts.rungs import Rows, disturbed, interval, place_ends, row, whiskers_said, with_interval
 from study import are_independent, faster, has_number, is_usable, memory_unit, mfu, no_interval, own_rungs, runs_said, slower, timed_unit, unclear
 from theme import BAR, GREY, INK, PALE_BAR, SAVED, SLOWER_BAR, SLOWER_INK, SMALL
-from words import count, digits3, memory, milliseconds, percent, shorten, times
+from words import count, digits3, memory, milliseconds, percent, times
 
 BAR_WIDTH = 410  # px of the bars; everything else is placed around them
 RATE = "datum.value < 1 ? format(datum.value, '~g') : upper(format(datum.value, '~s'))"  # 10K as in words.count

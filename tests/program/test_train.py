@@ -18,7 +18,7 @@ import subprocess
 
 import numpy as np
 import pytest
-from conftest import MEASURED, DRAWN, EVIDENCE, HANGS_AFTER_S, free_port, read_json, validator, wait_for, write_json
+from conftest import MEASURED, DRAWN, HANGS_AFTER_S, free_port, read_json, validator, wait_for, write_json
 
 STEPS = 40
 B, T, ACCUMULATION, VALIDATION_BATCHES = 2, 16, 2, 3
