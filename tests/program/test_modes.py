@@ -49,6 +49,7 @@ def home(environment, tmp_path, monkeypatch):
     (folder / "ablations" / "peers").mkdir(parents=True)
     for name in ("ladders", "results", "plots"):
         (folder / name).symlink_to(ROOT / name)
+    (folder / "ablations" / "techniques").symlink_to(ROOT / "ablations" / "techniques")
     (folder / "ablations" / "peers" / "pytorch_ladder.py").write_text(STAND_IN)
     (folder / "ablations" / "peers" / "pytorch.json").write_text((ROOT / "ablations" / "peers" / "pytorch.json").read_text())
     monkeypatch.setitem(environment, "LADDER_HOME", str(folder))
