@@ -3,7 +3,7 @@
 #pragma once
 
 #include "cli/flags.h"
-#include "text/list.h"
+#include "text/text.h"
 
 #include <CLI/CLI.hpp>
 

@@ -8,7 +8,6 @@
 #include "harness/process/process.h"
 #include "plots/export.h"
 #include "plots/gate_text.h"
-#include "plots/printable_texts.h"
 #include "plots/remarks.h"
 #include "plots/report_document.h"
 #include "plots/study_table.h"

@@ -1,8 +1,8 @@
 // Shows a document: prints its table, and draws its pictures by a script of plots/.
 #pragma once
 
-#include "plots/printable_texts.h"
-#include "results/gate.h"
+#include "plots/report_document.h"
+#include "results/comparison.h"
 #include "results/report.h"
 #include "study/archive/study_files.h"
 

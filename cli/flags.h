@@ -2,7 +2,7 @@
 #pragma once
 
 #include "ablations/plan/modes.h"
-#include "text/list.h"
+#include "text/text.h"
 
 #include <cstdint>
 #include <string>

@@ -1,10 +1,8 @@
 // `ladder gate ... -- COMMAND`: two commits of any program, each in a git worktree of its own. Runs are interleaved, in
 // fresh processes, as those of a gate of two ladder programs.
 #include "ablations/plan/command_rungs.h"
-#include "ablations/plan/gate_plan.h"
 #include "ablations/plan/make_plan.h"
 #include "ablations/run/command_files.h"
-#include "ablations/run/command_run.h"
 #include "ablations/run/command_trial.h"
 #include "ablations/run/study_folder.h"
 #include "cli/commands.h"

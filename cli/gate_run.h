@@ -4,7 +4,7 @@
 
 #include "ablations/run/runner.h"
 #include "cli/commands.h"
-#include "results/gate.h"
+#include "results/comparison.h"
 #include "study/gate/gate_verdict.h"
 
 #include <filesystem>

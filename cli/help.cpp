@@ -6,7 +6,6 @@
 #include "harness/machine/machine.h"
 #include "plots/claims.h"
 #include "plots/techniques_page.h"
-#include "text/markdown.h"
 #include "text/text.h"
 
 #include <fmt/format.h>

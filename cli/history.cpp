@@ -6,7 +6,7 @@
 #include "files/printable.h"
 #include "harness/stats/verdict.h"
 #include "plots/history_table.h"
-#include "plots/printable_texts.h"
+#include "plots/report_document.h"
 #include "study/archive/history_points.h"
 
 #include <fmt/format.h>

@@ -2,7 +2,6 @@
 #include "ablations/plan/command_rungs.h"
 #include "ablations/plan/make_plan.h"
 #include "ablations/run/command_files.h"
-#include "ablations/run/command_run.h"
 #include "ablations/run/command_trial.h"
 #include "ablations/run/study_folder.h"
 #include "cli/command.h"
@@ -18,7 +17,7 @@
 #include "study/archive/study_files.h"
 #include "study/looks.h"
 #include "text/figures.h"
-#include "text/list.h"
+#include "text/text.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -4,7 +4,6 @@
 #include "ablations/run/study_folder.h"
 #include "ablations/training/quality.h"
 #include "ablations/training/rate_verdict.h"
-#include "ablations/training/training_folder.h"
 #include "ablations/training/training_log.h"
 #include "cli/command.h"
 #include "cli/draw.h"
@@ -13,7 +12,6 @@
 #include "files/printable.h"
 #include "plots/comparison_text.h"
 #include "plots/lr_sweep_text.h"
-#include "plots/printable_texts.h"
 #include "plots/remarks.h"
 #include "plots/report_document.h"
 #include "plots/sentences.h"
@@ -21,7 +19,6 @@
 #include "plots/training_summary.h"
 #include "study/archive/seal.h"
 #include "study/archive/study_files.h"
-#include "study/archive/study_place.h"
 #include "text/style.h"
 #include "text/text.h"
 

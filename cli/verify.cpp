@@ -3,7 +3,7 @@
 
 #include "cli/command.h"
 #include "files/printable.h"
-#include "study/archive/study_place.h"
+#include "study/archive/study_files.h"
 #include "text/figures.h"
 
 #include <fmt/format.h>

@@ -81,7 +81,7 @@ struct Ops {
 // Plain ATen operations only. Query, key and value are one product; attention has its T x T matrix in memory.
 Ops reference_ops();
 
-// attention.cpp: with its T x T matrix in memory. There may be fewer queries than keys; the queries are the last ones.
+// With its T x T matrix in memory. There may be fewer queries than keys; the queries are the last ones.
 // It keeps its mask from call to call.
 decltype(Ops::attention) manual_attention();
 

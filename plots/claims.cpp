@@ -4,7 +4,6 @@
 #include "ablations/techniques/techniques.h"
 #include "files/printable.h"
 #include "text/figures.h"
-#include "text/markdown.h"
 #include "text/text.h"
 
 #include <fmt/format.h>

@@ -1,12 +1,10 @@
 #include "plots/comparison_text.h"
 
 #include "files/printable.h"
-#include "plots/printable_texts.h"
+#include "plots/report_document.h"
 #include "plots/sentences.h"
 #include "results/study.h"
 #include "text/figures.h"
-#include "text/list.h"
-#include "text/markdown.h"
 #include "text/text.h"
 
 #include <fmt/format.h>

@@ -1,8 +1,8 @@
 // A comparison of two programs, or of two studies: remarks, and its table on a terminal and in Markdown.
 #pragma once
 
+#include "results/common.h"
 #include "results/comparison.h"
-#include "results/words.h"
 #include "text/style.h"
 
 #include <string>

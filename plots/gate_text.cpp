@@ -2,10 +2,9 @@
 
 #include "files/printable.h"
 #include "plots/comparison_text.h"
-#include "plots/printable_texts.h"
+#include "plots/report_document.h"
 #include "plots/sentences.h"
 #include "text/figures.h"
-#include "text/markdown.h"
 #include "text/text.h"
 
 #include <fmt/format.h>

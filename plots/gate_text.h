@@ -1,7 +1,7 @@
 // What is said of a gate: for a page, on a terminal, for a workflow's summary.
 #pragma once
 
-#include "results/gate.h"
+#include "results/comparison.h"
 #include "text/style.h"
 
 #include <string>

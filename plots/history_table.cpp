@@ -1,7 +1,7 @@
 #include "plots/history_table.h"
 
 #include "files/printable.h"
-#include "plots/printable_texts.h"
+#include "plots/report_document.h"
 #include "text/figures.h"
 #include "text/text.h"
 

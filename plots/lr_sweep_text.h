@@ -1,7 +1,7 @@
 // What is said of a sweep of learning rates, and its table on a terminal: a row for each rate.
 #pragma once
 
-#include "results/lr_sweep.h"
+#include "results/to_loss.h"
 #include "text/style.h"
 
 #include <string>

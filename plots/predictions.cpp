@@ -3,7 +3,7 @@
 #include "ablations/profile/rates.h"
 #include "ablations/profile/roofline_limits.h"
 #include "ablations/run/run_setting.h"
-#include "ablations/techniques/step_costs.h"
+#include "ablations/techniques/step_table.h"
 #include "model/config.h"
 #include "plots/sentences.h"
 

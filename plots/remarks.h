@@ -1,7 +1,7 @@
 // What is said of a study: one headline, the figures behind it, and remarks, each with what to do about it.
 #pragma once
 
-#include "results/baseline.h"
+#include "results/comparison.h"
 #include "results/report.h"
 
 #include <vector>

@@ -3,11 +3,10 @@
 #include "ablations/profile/roofline_limits.h"
 #include "ablations/run/run_setting.h"
 #include "ablations/techniques/techniques.h"
-#include "files/printable.h"
 #include "plots/predictions.h"
 #include "plots/sentences.h"
 #include "plots/techniques_page.h"
-#include "results/gate.h"
+#include "results/comparison.h"
 #include "study/gate/compare.h"
 #include "study/guard.h"
 #include "study/measured.h"
@@ -298,6 +297,16 @@ Report report_document(const std::vector<StudyFiles>& studies, const std::vector
   for (ReportedStudy& entry : report.studies) entry.predictions = predictions_of(entry.study, report.traces);
   report.check("the report");
   return report;
+}
+
+files::Json with_printable_texts(const files::Json& document, Shown shown) {
+  if (document.is_string()) return shown(document.get_ref<const std::string&>());
+  if (!document.is_structured()) return document;
+  files::Json result = document.is_array() ? files::Json::array() : files::Json::object();
+  for (const auto& [key, member] : document.items()) {
+    (document.is_array() ? result.emplace_back() : result[shown(key)]) = with_printable_texts(member, shown);
+  }
+  return result;
 }
 
 }  // namespace plots

@@ -3,7 +3,6 @@
 #include "files/printable.h"
 #include "study/guard.h"
 #include "text/figures.h"
-#include "text/markdown.h"
 #include "text/text.h"
 
 #include <fmt/format.h>

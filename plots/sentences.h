@@ -1,9 +1,9 @@
 // Words for parts of a study, which its table, its pages and its remarks share.
 #pragma once
 
+#include "results/common.h"
 #include "results/study.h"
 #include "results/training.h"
-#include "results/words.h"
 #include "text/style.h"
 
 #include <optional>

@@ -1,11 +1,10 @@
 #include "plots/study_table.h"
 
 #include "files/printable.h"
-#include "plots/printable_texts.h"
 #include "plots/remarks.h"
+#include "plots/report_document.h"
 #include "plots/sentences.h"
 #include "text/figures.h"
-#include "text/list.h"
 #include "text/text.h"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 #include "plots/to_loss_text.h"
 
 #include "files/printable.h"
-#include "plots/printable_texts.h"
+#include "plots/report_document.h"
 #include "plots/sentences.h"
 #include "text/figures.h"
 #include "text/text.h"

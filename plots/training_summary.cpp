@@ -1,8 +1,8 @@
 #include "plots/training_summary.h"
 
-#include "ablations/training/spikes.h"
+#include "ablations/training/quality.h"
 #include "harness/stats/stats.h"
-#include "plots/printable_texts.h"
+#include "plots/report_document.h"
 #include "plots/sentences.h"
 #include "text/figures.h"
 #include "text/text.h"

@@ -1,7 +1,7 @@
 // A training's report: few points of its log, and what is said of them.
 #pragma once
 
-#include "results/training_report.h"
+#include "results/training.h"
 #include "text/style.h"
 
 #include <cstddef>

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace results {
 
@@ -113,5 +114,78 @@ struct PeakMemory {
                 (reserved_peak_bytes, {.none = None::absent, .least = 0}),
                 (run_peak_bytes, {.none = None::absent, .least = 0}))
 };
+
+// What is said of a study, a gate, a training and so on: one headline, and remarks. It is made once, in
+// ablations/report; the terminal, pages and Markdown print the same.
+
+enum class Severity { info, good, warn, bad };
+template <>
+struct Names<Severity> {
+  static constexpr std::array list{"info", "good", "warn", "bad"};
+};
+
+struct Remark {
+  Severity severity = Severity::info;
+  std::string code;  // the same for all remarks of its kind: "disturbed"
+  std::string text;  // sentences, with `code`
+  std::string fix;   // what to do about it; may be empty
+
+  bool operator==(const Remark&) const = default;
+
+  LADDER_FIELDS(Remark, severity, code, text, fix)
+};
+
+struct Said {
+  std::string title;               // what, where and when: "GPT-2 124M on NVIDIA H200 · B=16 T=1024 · 2026-11-26"
+  std::string headline;            // "12.3× faster than float32 on the same GPU"
+  std::vector<std::string> lines;  // the figures behind it, with `code`
+  std::vector<Remark> remarks;     // the worst first
+  std::string command;             // that makes it again; may be empty
+
+  LADDER_FIELDS(Said, title, headline, lines, remarks, command)
+};
+
+struct RungSaid {
+  std::string reason;  // why it has no number; empty: it has one
+  std::string guard;   // empty: its losses were not compared
+
+  LADDER_FIELDS(RungSaid, reason, guard)
+};
+
+struct StudySaid : Said {
+  std::vector<RungSaid> rungs;     // one for each of the study's
+  std::vector<std::string> alone;  // commands that run and trace its last rung by itself
+
+  LADDER_MORE_FIELDS(Said, StudySaid, rungs, (alone, absent))
+};
+
+// What a run works on: "workload" of records, studies, traces and counters.
+
+struct Workload {
+  struct Data {
+    std::string source;  // the file's name, not its place
+    std::string sha256;  // of the tokens; empty before the first run
+    int64_t tokens = 0;
+
+    LADDER_FIELDS(Data, source, sha256, (tokens, from_0))
+  };
+
+  std::string model;
+  int64_t parameters = 0;
+  int64_t B = 1, T = 1, accumulation = 1;  // B: of each rank
+  std::optional<int64_t> ranks;            // that share a step; none: one process
+  int64_t positions = 1;                   // of the model
+  int64_t tokens_per_step = 0;             // of all ranks, as flops_per_step
+  double flops_per_step = 0;
+  uint64_t seed = 1;
+  Data data;
+
+  LADDER_FIELDS(Workload, model, (parameters, from_0), (B, {.name = "batch", .least = 1}),
+                (T, {.name = "context", .least = 1}), (accumulation, from_1), (positions, from_1),
+                (ranks, {.none = None::absent, .least = 1, .most = 65536}), (tokens_per_step, from_1),
+                (flops_per_step, {.least = 0, .most = 1e30}), seed, data)
+};
+
+LADDER_COMPILED_ONCE(Workload)
 
 }  // namespace results

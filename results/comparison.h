@@ -3,6 +3,8 @@
 
 #include "harness/stats/verdict.h"
 #include "results/common.h"
+#include "results/fields.h"
+#include "results/record.h"
 #include "results/setting.h"
 
 #include <array>
@@ -112,5 +114,124 @@ struct Comparison {
 };
 
 LADDER_COMPILED_ONCE(Comparison)
+
+// Earlier measurements that later ones are judged by: results/schemas/baseline.v1.json, noise.v1.json.
+
+// The first fields of both.
+struct Kept {
+  std::string created, label, recipe_hash;
+  files::Json recipe;  // as in the records
+  Setting setting;
+  std::optional<std::string> program;  // git commit
+
+  LADDER_FIELDS(Kept, created, label, (recipe_hash, {.pattern = "^[0-9a-f]{12}$"}), recipe, setting, program)
+};
+
+// A session in which a baseline's program was measured.
+struct Session {
+  std::string started;  // of its first run; UTC, ISO 8601
+  int64_t runs = 0;
+  double median_ms = 0;  // over runs of their median step
+
+  LADDER_FIELDS(Session, started, (runs, from_1), (median_ms, {.least = 1e-6, .most = 1e12}))
+};
+
+// The records of one program's runs of one recipe on one device.
+struct Baseline : Kept {
+  static constexpr auto kind = "baseline";
+  static constexpr auto about =
+      "The records of one program's runs of one recipe on one device, to judge later programs by";
+
+  double median_ms = 0;
+  std::vector<Session> sessions;  // the records' first
+  std::vector<Record> records;
+
+  LADDER_MORE_FIELDS(Kept, Baseline, (median_ms, positive), (sessions, some), (records, some))
+};
+
+struct Floor {
+  int64_t pairs = 0;
+  double floor = 0;
+
+  LADDER_FIELDS(Floor, (pairs, from_1), floor)
+};
+
+// How small a change one device can show: one program against itself.
+struct Noise : Kept {
+  static constexpr auto kind = "noise";
+  static constexpr auto about = "How small a change one device can show: one program against itself";
+
+  int64_t pairs = 0;
+  std::vector<double> differences;  // of the logarithms of paired runs' median steps
+  double sd = 0;                    // root mean square of the differences
+  std::vector<Floor> floors;
+
+  LADDER_MORE_FIELDS(Kept, Noise, (pairs, {.least = 6}), (differences, {.items = 6}), (sd, from_0), (floors, some))
+};
+
+LADDER_COMPILED_ONCE(Baseline)
+LADDER_COMPILED_ONCE(Noise)
+
+// What a gate found: results/schemas/gate.v1.json.
+
+// The first four are a comparison's verdicts. `failed`: head has no number. `unfit`: base has none. `saved`: there was
+// no baseline, now there is.
+enum class GateOutcome { regression, improvement, same, inconclusive, failed, unfit, saved, calibrated };
+
+template <>
+struct Names<GateOutcome> {
+  static constexpr std::array list{"REGRESSION", "IMPROVEMENT", "SAME",  "INCONCLUSIVE",
+                                   "FAILED",     "UNFIT",       "SAVED", "CALIBRATED"};
+};
+
+constexpr GateOutcome outcome_of(harness::Verdict verdict) { return static_cast<GateOutcome>(verdict); }
+
+enum class Against { program, baseline };
+
+template <>
+struct Names<Against> {
+  static constexpr std::array list{"program", "baseline"};
+};
+
+enum class NoiseSource { calibration, these_pairs, sessions };
+
+template <>
+struct Names<NoiseSource> {
+  static constexpr std::array list{"calibration", "these pairs", "sessions"};
+};
+
+struct NoiseFloor {
+  double floor = 0;
+  NoiseSource source = NoiseSource::calibration;
+
+  LADDER_FIELDS(NoiseFloor, floor, source)
+};
+
+struct GateResult {
+  static constexpr auto kind = "gate";
+  static constexpr auto about = "A gate's verdict";
+
+  std::string created;
+  std::string subject;  // rungs, ladder and size
+  GateOutcome verdict = GateOutcome::inconclusive;
+  int exit_status = 3;
+  Against against = Against::program;
+  int64_t pairs = 0;
+  bool topped_up = false;
+  double min_effect = harness::usual_min_effect;
+  std::vector<std::string> reasons, warnings;
+  std::vector<std::optional<NoiseFloor>> noise;  // for each entry of the comparison; none: too few pairs or sessions
+  std::vector<Noise> calibration;
+  std::vector<std::string> saved;     // files
+  std::vector<std::string> added_to;  // files of baselines of the same program that have this session now, too
+  std::optional<Comparison> comparison;
+  Said said;
+
+  LADDER_FIELDS(GateResult, created, subject, verdict, (exit_status, {.least = 0, .most = 3}), against, (pairs, from_1),
+                topped_up, (min_effect, from_0), reasons, warnings, noise, calibration, saved, added_to, comparison,
+                said)
+};
+
+LADDER_COMPILED_ONCE(GateResult)
 
 }  // namespace results

@@ -1,10 +1,9 @@
 // Reading and writing of the structs that headers declare as LADDER_COMPILED_ONCE.
-#include "results/counters.h"
 #include "results/ladder.h"
-#include "results/lr_sweep.h"
 #include "results/report.h"
 #include "results/to_loss.h"
-#include "results/training_report.h"
+#include "results/trace.h"
+#include "results/training.h"
 
 namespace results {
 

@@ -168,7 +168,7 @@ struct CommandTerms {
                 guards_losses)
 };
 
-// Marks a plan as a quick look at a ladder, with what the whole ladder goes on from (plan/quick.h).
+// Marks a plan as a quick look at a ladder, with what the whole ladder goes on from (plan/make_plan.h).
 struct Quick {
   int64_t repeats = 0;           // of the whole ladder's plan
   std::vector<size_t> left_out;  // rungs

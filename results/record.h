@@ -2,11 +2,11 @@
 // explained in results/schemas/record.v1.json.
 #pragma once
 
+#include "harness/machine/peaks.h"
 #include "results/common.h"
 #include "results/environment.h"
-#include "results/monitor.h"
+#include "results/fields.h"
 #include "results/observations.h"
-#include "results/workload.h"
 
 #include <array>
 #include <cstdint>
@@ -107,7 +107,7 @@ struct DataUse {
                 resident_bytes, (cached_before, from_0), (cached_after, from_0), (cold, absent))
 };
 
-// The least that a step of the recipe takes, counted from shapes (ablations/techniques/step_costs.h).
+// The least that a step of the recipe takes, counted from shapes (ablations/techniques/step_table.h).
 struct LeastWork {
   double flops = 0, bytes = 0;
 
@@ -235,5 +235,27 @@ struct Record : RunEnd {
 bool is_of_gpu(const files::Json& recipe);
 
 LADDER_COMPILED_ONCE(Record)
+
+// Model FLOPs utilization of a study's rung (results/schemas/study.v1.json). profile/rates.h explains it.
+
+template <>
+struct Names<harness::NumberType> {
+  using Type = harness::NumberType;
+  static inline const std::array list{harness::name_of(Type::fp32), harness::name_of(Type::tf32),
+                                      harness::name_of(Type::bf16), harness::name_of(Type::fp16)};
+};
+
+struct Mfu {
+  std::optional<double> value;  // 0.47: 47 %
+  std::string formula;
+  harness::NumberType type = harness::NumberType::fp32;  // that matrix products are made in, and so whose peak it is
+  std::optional<double> peak_flops;                      // per second
+  std::optional<std::string> peak_source;
+  std::string reason;  // why there is no value; empty where there is one
+
+  LADDER_FIELDS(Mfu, value, formula, type, peak_flops, peak_source, reason)
+};
+
+LADDER_COMPILED_ONCE(Mfu)
 
 }  // namespace results

@@ -2,11 +2,11 @@
 // are explained in results/schemas/report.v1.json. It is made by plots/report_document.h.
 #pragma once
 
-#include "results/gate.h"
+#include "results/common.h"
+#include "results/comparison.h"
 #include "results/history.h"
 #include "results/study.h"
 #include "results/trace.h"
-#include "results/words.h"
 
 #include <cstdint>
 #include <map>

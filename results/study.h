@@ -4,7 +4,6 @@
 
 #include "harness/stats/stats.h"
 #include "results/common.h"
-#include "results/mfu.h"
 #include "results/record.h"
 #include "results/trace.h"
 

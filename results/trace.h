@@ -4,15 +4,60 @@
 #include "files/json_file.h"
 #include "results/common.h"
 #include "results/environment.h"
-#include "results/roofline.h"
-#include "results/workload.h"
+#include "results/fields.h"
 
+#include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace results {
+
+// A roofline as a trace holds it: how far each part of a step is from what the device allows. It is computed by
+// ablations/profile/roofline_limits.h.
+
+struct Limits {
+  double flops_per_s = 0, bytes_per_s = 0;
+  std::string source;         // "measured: bf16 8192^3, copy of 4 GiB"
+  double flops_per_byte = 0;  // where both limits meet
+  std::string refuted = {};   // what ran faster than the measured limits, which these replace; empty: nothing
+
+  LADDER_FIELDS(Limits, flops_per_s, bytes_per_s, source, flops_per_byte, (refuted, absent))
+};
+
+// Which limit takes the larger part of the time at the limit; `none` where there is no limit.
+enum class Bound { compute, memory, none };
+template <>
+struct Names<Bound> {
+  static constexpr std::array list{"compute", "memory", "none"};
+};
+
+struct RooflineRow {
+  std::string phase;
+  std::optional<std::string> part;  // the model's, "clip", "adamw", "other"; absent in the row of a phase
+  double flops = 0, bytes = 0;
+  double limit_ms = 0;
+  Bound bound_by = Bound::none;
+  std::optional<double> measured_ms;
+  std::optional<double> distance;  // measured over limit; none without either
+  std::optional<double> ms_above;  // measured less limit
+  // What a roofline's axes show; none where there are no FLOPs or no bytes, or no time in which they were done.
+  std::optional<double> flops_per_byte, flops_per_s;
+
+  LADDER_FIELDS(RooflineRow, phase, (part, absent), (flops, from_0), (bytes, from_0), (limit_ms, from_0), bound_by,
+                measured_ms, distance, ms_above, flops_per_byte, flops_per_s)
+};
+
+struct Roofline {
+  Limits limits;
+  std::vector<RooflineRow> phases, parts;  // most milliseconds above the limit first, what was not measured last
+
+  LADDER_FIELDS(Roofline, limits, phases, parts)
+};
+
+LADDER_COMPILED_ONCE(Roofline)
 
 // The time of something in one step; the least and the most are over all traced steps.
 struct StepTime {
@@ -137,5 +182,56 @@ struct RungProfile {
 };
 
 LADDER_COMPILED_ONCE(TraceDocument)
+
+// What a GPU's hardware counters say of one training step (results/schemas/counters.v1.json, which says what the fields
+// mean).
+
+struct CountedDevice {
+  std::optional<std::string> name;
+  std::string chip;  // "GH100"
+
+  LADDER_FIELDS(CountedDevice, name, chip)
+};
+
+struct CountedMetric {
+  std::optional<double> value;  // none: the hardware gave none
+  std::string unit;
+
+  LADDER_FIELDS(CountedMetric, value, unit)
+};
+
+// The most useful figures, in fixed units; none if the metrics do not give them.
+struct CounterSummary {
+  std::optional<double> gpu_time_ms;  // of the range
+  std::optional<double> dram_read_bytes, dram_write_bytes;
+  std::optional<double> dram_bytes_per_s;  // both, over that time
+  std::optional<double> l2_bytes;
+  std::optional<double> tensor_active_percent, sm_active_percent;  // of the elapsed cycles, averaged over the SMs
+
+  LADDER_FIELDS(CounterSummary, gpu_time_ms, dram_read_bytes, dram_write_bytes, dram_bytes_per_s, l2_bytes,
+                tensor_active_percent, sm_active_percent)
+};
+
+struct CountersDocument {
+  static constexpr auto kind = "counters";
+  static constexpr auto about =
+      "Hardware counters of one training step, read in a process of its own: no time in it is a measurement of speed";
+
+  std::string id, created;
+  files::Json recipe;  // as a record has it
+  std::vector<std::string> optimizations;
+  Workload workload;
+  CountedDevice device;
+  int64_t warmup_steps = 0, passes = 0;
+  std::map<std::string, CountedMetric> metrics;
+  CounterSummary summary;
+  std::vector<std::string> flags;  // what disturbed it, in the words of a record
+  Environment environment;
+
+  LADDER_FIELDS(CountersDocument, id, created, recipe, optimizations, workload, device, (warmup_steps, from_0),
+                (passes, from_1), (metrics, some), summary, (flags, absent), environment)
+};
+
+LADDER_COMPILED_ONCE(CountersDocument)
 
 }  // namespace results

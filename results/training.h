@@ -1,4 +1,4 @@
-// What a training leaves in its folder (training/training_folder.h). `training.json` says what is trained and how. Each
+// What a training leaves in its folder (training/training_log.h). `training.json` says what is trained and how. Each
 // line of log.jsonl is a step. `checkpoint.json` stands beside the weights that it is about. Their schemas are
 // results/schemas/training.v1.json, training_step.v1.json and checkpoint.v1.json.
 #pragma once
@@ -6,7 +6,6 @@
 #include "model/schedule.h"
 #include "results/common.h"
 #include "results/environment.h"
-#include "results/workload.h"
 
 #include <cstdint>
 #include <map>
@@ -111,7 +110,7 @@ struct TrainingStep {
   double ms = 0;               // mean over the steps that were looked at together
   double tokens_per_s = 0;
   std::optional<double> mfu;          // 0.47: 47 %; absent where no peak of the device is known
-  std::optional<double> spike;        // the loss's z-score (training/spikes.h), where it is a spike
+  std::optional<double> spike;        // the loss's z-score (training/quality.h), where it is a spike
   std::optional<std::string> sample;  // what the model wrote after the step, UTF-8
 
   LADDER_FIELDS(TrainingStep, (step, {.least = 1, .most = 1000000}), (tokens, from_1), loss, (validation_loss, absent),
@@ -143,5 +142,53 @@ LADDER_COMPILED_ONCE(Checkpoint)
 
 // Which value of the step is not finite; empty: none. The gradient scaler of fp16 skips steps whose gradients overflow.
 std::string fault_of(const TrainingStep& step, const TrainingSettings& settings);
+
+// What is drawn of a training: results/schemas/training_report.v1.json. A log may have a million steps; here are so few
+// points that a page can show them.
+
+struct Spread {
+  double lo = 0, mean = 0, hi = 0;
+
+  LADDER_FIELDS(Spread, lo, mean, hi)
+};
+
+// Steps that are one point of each chart.
+struct TrainingStretch {
+  int64_t first = 1, last = 1;
+  std::optional<Spread> loss, norm;       // of the steps where it is finite; none: there is no such step
+  double learning_rate = 0;               // of the last step
+  double tokens_per_s = 0;                // all their tokens over all their time
+  std::optional<double> validation_loss;  // the last one
+  int64_t spikes = 0;                     // training/quality.h
+
+  LADDER_FIELDS(TrainingStretch, (first, from_1), (last, from_1), loss, norm, (learning_rate, from_0),
+                (tokens_per_s, from_0), validation_loss, (spikes, from_0))
+};
+
+// What the model wrote after a step.
+struct SampleAfter {
+  int64_t step = 1;
+  std::string text;
+
+  LADDER_FIELDS(SampleAfter, (step, from_1), text)
+};
+
+struct TrainingReport {
+  static constexpr auto kind = "training_report";
+  static constexpr auto about = "What is drawn of a training: few points of its log, and its sentences";
+
+  std::string source;  // the folder's name
+  NamedDevice device;
+  Training training;
+  int64_t steps = 1;  // that were taken
+  std::vector<TrainingStretch> stretches;
+  std::vector<SampleAfter> samples;  // few of them
+  Said said;
+
+  LADDER_FIELDS(TrainingReport, source, device, training, (steps, {.least = 1, .most = 1000000}),
+                (stretches, {.items = 1, .most_items = 1000}), (samples, {.most_items = 5}), said)
+};
+
+LADDER_COMPILED_ONCE(TrainingReport)
 
 }  // namespace results

@@ -8,7 +8,6 @@
 #include "harness/process/utc.h"
 #include "harness/stats/stats.h"
 #include "study/attribution.h"
-#include "study/headline.h"
 #include "study/judge.h"
 #include "study/looks.h"
 #include "study/measured.h"

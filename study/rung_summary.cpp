@@ -1,7 +1,7 @@
 #include "study/rung_summary.h"
 
 #include "ablations/plan/modes.h"
-#include "ablations/profile/utilization.h"
+#include "ablations/profile/rates.h"
 #include "ablations/techniques/techniques.h"
 #include "harness/stats/stats.h"
 #include "study/judge.h"

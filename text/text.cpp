@@ -3,12 +3,15 @@
 #include "files/printable.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <span>
+#include <stdexcept>
 
 namespace text {
 
@@ -77,6 +80,58 @@ std::string number(double value) {
   if (value >= 9.995) return fmt::format("{:.1f}", value);
   if (value >= 1e-6 && value < 0.0095) return fmt::format("{:.2g}", value);
   return fmt::format("{:.2f}", value);
+}
+
+std::vector<std::string> list_of(const std::string& text, const std::string& where, Repeats repeats) {
+  std::vector<std::string> items;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    const std::string item = text.substr(begin, end - begin);
+    if (item.empty()) throw std::invalid_argument(where + ": must be a list such as a,b,c, without empty items");
+    if (repeats == Repeats::refused && std::ranges::find(items, item) != items.end()) {
+      throw std::invalid_argument(fmt::format("{}: {} is given twice", where, item));
+    }
+    items.push_back(item);
+    begin = end + 1;
+  }
+  return items;
+}
+
+std::string first_of(const std::vector<std::string>& items, size_t most, size_t width) {
+  const auto named = std::span(items).first(std::min(items.size(), most));
+  const std::string more =
+      named.size() < items.size() ? fmt::format(" (and {} more)", items.size() - named.size()) : "";
+  return files::shortened(fmt::format("{}", fmt::join(named, "; ")), width) + more;
+}
+
+std::string markdown(std::string_view text) {
+  std::string escaped;
+  for (const char c : files::printable(text)) {
+    if (c == '<') {
+      escaped += "&lt;";
+      continue;
+    }
+    if (c == '&') {
+      escaped += "&amp;";
+      continue;
+    }
+    if (std::string_view("\\`*_{}[]#!|~@").find(c) != std::string_view::npos) escaped += '\\';
+    escaped += c;
+  }
+  return escaped;
+}
+
+std::string markdown_with_code(std::string_view text) {
+  std::string page;
+  bool is_code = false;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find('`', begin), text.size());
+    const std::string_view part = text.substr(begin, end - begin);
+    page += is_code ? "`" + std::string(part) + "`" : markdown(part);
+    is_code = !is_code;
+    begin = end + 1;
+  }
+  return page;
 }
 
 }  // namespace text

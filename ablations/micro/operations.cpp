@@ -3,9 +3,9 @@
 // ones, as in a step that begins without gradients.
 #include "ablations/techniques/operations.h"
 
-#include "ablations/micro/call_costs.h"
+#include "ablations/micro/overheads.h"
 #include "ablations/micro/suite.h"
-#include "ablations/profile/step_calls.h"
+#include "ablations/profile/trace_run.h"
 #include "ablations/techniques/techniques.h"
 #include "harness/machine/machine.h"
 #include "model/precision.h"

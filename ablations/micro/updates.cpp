@@ -1,11 +1,17 @@
 // AdamW in its three kinds and of master weights, and the clipping coefficient, over all parameters of GPT-2 124M.
 #include "ablations/micro/suite.h"
 #include "ablations/techniques/fused.h"
+#include "ablations/techniques/operations.h"
 #include "ablations/techniques/weights/master_adamw.h"
 #include "harness/machine/machine.h"
+#include "harness/observe/operation_log.h"
+#include "model/config.h"
 #include "model/gpt2.h"
+#include "model/ops.h"
 #include "model/optimizer.h"
 #include "model/precision.h"
+
+#include <fmt/format.h>
 
 #include <memory>
 #include <optional>
@@ -77,6 +83,49 @@ void add_updates(Suite& suite) {
         // Weight, gradient and two moments read; weight and moments written.
         set_rates(state, 0, 7 * 4 * numbers_in(parameters));
       });
+    }
+  }
+}
+
+// What attention's forward pass leaves in memory for the backward pass, by T. Written out it keeps matrices of T x T
+// numbers; flash attention keeps none. One sequence, the heads of GPT-2 124M; float32 on a CPU, bfloat16 on a GPU.
+
+using namespace model;
+
+namespace {
+
+void measure_attention(benchmark::State& state, Device device, Attention attention, int64_t T) {
+  const Config config = preset("gpt2-124m");
+  const at::ScalarType type = device == Device::cuda ? at::kBFloat16 : at::kFloat;
+  const auto heads = [&] {
+    return at::randn({1, config.n_head, T, config.n_embd / config.n_head},
+                     at::TensorOptions().dtype(type).device(device_type(device)))
+        .set_requires_grad(true);
+  };
+  const at::Tensor q = heads(), k = heads(), v = heads();
+  const SdpaScope sdpa(attention);
+  const auto attend = model::ops_for({.attention = attention}).attention;
+  at::Tensor output = attend(q, k, v);  // the mask is made at the first call, and stays
+  output.reset();
+  {
+    const harness::MemoryLog memory(device_type(device));
+    output = attend(q, k, v);
+    state.counters["kept_bytes"] = static_cast<double>(memory.live_bytes());
+    output.reset();
+  }
+  time_calls(
+      state, device, [&] { output.reset(); }, [&] { output = attend(q, k, v); });
+}
+
+}  // namespace
+
+void add_memory(Suite& suite) {
+  for (const Device device : {Device::cpu, Device::cuda}) {
+    for (const Attention attention : {Attention::manual, Attention::flash}) {
+      for (const int64_t T : {128, 256, 512, 1024, 2048, 4096}) {
+        suite.add(fmt::format("attention_memory_{}/{}", name_of(attention), T), device,
+                  [=](benchmark::State& state) { measure_attention(state, device, attention, T); });
+      }
     }
   }
 }

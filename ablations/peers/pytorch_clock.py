@@ -39,7 +39,7 @@ def elapsed(events: list) -> list[float]:
 
 def measure(trainer: Trainer, warmup_steps: int, timed_steps: int, least_window_ms: float, tell) -> tuple[dict, dict]:
     """(timing, memory). As harness/clock/clock.cpp: on a GPU an event between two steps, and no waiting between the first timed
-    one and the last. The runner, told of the timed window, watches what goes on beside it (ablations/run/peer_watch.h)."""
+    one and the last. The runner, told of the timed window, watches what goes on beside it (ablations/run/watch.h)."""
     on_cuda = trainer.device.type == "cuda"
     step_ms, faults = [], []
 

@@ -181,7 +181,7 @@ def main() -> int:
     start, started = time.monotonic(), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
     def tell(line: str):
-        """The runner: steps done, of how many, and when to watch (ablations/run/peer_watch.h)."""
+        """The runner: steps done, of how many, and when to watch (ablations/run/watch.h)."""
         if flags.report_steps_to_parent:
             os.write(3, f"{line}\n".encode())
 

@@ -39,4 +39,32 @@ std::vector<PlannedRun> interleave(const std::vector<Rung>& rungs, int64_t repea
 // Whether a planned rung is on a GPU: that is the study's device, then.
 bool uses_cuda(const Plan& plan);
 
+// The plan of a gate and the order of its runs. Every recipe has a rung of base and one of head. Without base, head is
+// compared with a stored baseline.
+
+// Adds the arms of a rung, "base-NAME" and "head-NAME", with the programs that run them. Adds only head's if `base` is
+// empty.
+void add_arms(std::vector<Rung>& arms, const Rung& rung, const std::string& base, const std::string& head);
+
+// The order is base head, head base, ..., so a slow drift affects both alike. If `blocked`, all of base comes first.
+// Several recipes take turns in every round; each round begins with the next recipe.
+std::vector<PlannedRun> abba(const std::vector<Rung>& arms, int64_t repeats, bool blocked);
+
+bool is_base(const std::vector<Rung>& arms, size_t arm);
+
+// Whether all of base's runs come before the first of head's.
+bool is_blocked(const Plan& plan);
+
+// A quick look at a ladder: its reference and its last rung, four times each. The whole ladder goes on from it in the
+// same folder.
+
+constexpr int64_t quick_repeats = 4;
+
+// Leaves out of a cumulative plan what a quick look does not measure.
+void make_quick(Plan& plan);
+
+// The plan of the whole ladder after a quick look. It keeps the quick runs and adds the missing repeats, each with
+// every rung once. So every pair of runs is still of one repeat. The rungs left out before have four pairs fewer.
+Plan whole_plan(const Plan& quick);
+
 }  // namespace ablations

@@ -3,7 +3,7 @@
 #include "ablations/plan/peer.h"
 #include "ablations/techniques/techniques.h"
 #include "files/nearest.h"
-#include "text/list.h"
+#include "text/text.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

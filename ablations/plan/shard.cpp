@@ -1,6 +1,6 @@
 #include "ablations/plan/shard.h"
 
-#include "ablations/plan/quick.h"
+#include "ablations/plan/make_plan.h"
 #include "files/files.h"
 #include "files/sha256.h"
 

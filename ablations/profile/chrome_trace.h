@@ -1,7 +1,7 @@
 // A trace as a timeline for Perfetto.
 #pragma once
 
-#include "harness/gpu/activities.h"
+#include "harness/gpu/cupti.h"
 
 #include <string>
 

@@ -1,11 +1,15 @@
 // Estimates before the first run what a plan will take. Time is a step's counted work
-// (ablations/techniques/step_costs.h) over the rates of this machine. Memory comes from
+// (ablations/techniques/step_table.h) over the rates of this machine. Memory comes from
 // ablations/techniques/step_memory.h, which says how exact it is. The time is the least that the work takes: on an
 // idle machine a study took twice as long, because memory faults and no operation reaches the measured rates.
 #pragma once
 
 #include "ablations/plan/make_plan.h"
+#include "ablations/run/options.h"
+#include "ablations/techniques/step_memory.h"
+#include "files/json_file.h"
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -46,5 +50,28 @@ std::string reason_against_running(const Plan& plan, const Estimate& estimate, d
 
 // The same with the memory of this machine's GPU, or what its host has available.
 std::string reason_against_running_here(const Plan& plan, const Estimate& estimate);
+
+// Whether a step fits into a device's memory, before it runs: its parts (ablations/techniques/step_memory.h), and the
+// largest batch that fits.
+
+struct MemoryPlan {
+  RunOptions step;
+  StepMemory memory;
+  std::optional<double> limit;  // bytes that there are; none: not known
+  std::string limit_of;         // whose they are: "NVIDIA H100 has 79.10 GiB"; or why they are not known
+  int64_t largest_batch = 0;    // that fits; 0: none, or not known
+
+  [[nodiscard]] bool fits() const { return limit && memory.total() <= *limit; }
+};
+
+MemoryPlan memory_plan(const RunOptions& step, std::optional<double> limit, const std::string& limit_of);
+
+files::Json to_json(const MemoryPlan& plan);
+
+// A table of the parts, at most 80 columns.
+std::string parts_text(const MemoryPlan& plan);
+
+// "B=64 does not fit: its step takes about 119.86 GiB, and NVIDIA H100 has 79.10 GiB; the largest B that fits is 40"
+std::string verdict_text(const MemoryPlan& plan);
 
 }  // namespace ablations

@@ -1,9 +1,8 @@
 #include "ablations/profile/estimate.h"
 #include "ablations/profile/rates.h"
-#include "ablations/profile/utilization.h"
+#include "harness/machine/control_groups.h"
 #include "harness/machine/machine.h"
 #include "harness/machine/peaks.h"
-#include "harness/machine/system_memory.h"
 
 #include <ATen/Parallel.h>
 

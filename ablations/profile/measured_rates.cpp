@@ -1,7 +1,6 @@
 #include "ablations/profile/rates.h"
-#include "ablations/profile/utilization.h"
 #include "ablations/techniques/products/products.h"
-#include "ablations/techniques/step_costs.h"
+#include "ablations/techniques/step_table.h"
 #include "harness/clock/clock.h"
 #include "harness/machine/machine.h"
 #include "harness/machine/peaks.h"

@@ -1,9 +1,9 @@
 #include "ablations/profile/own_operations.h"
 
 #include "ablations/profile/rates.h"
-#include "ablations/profile/step_calls.h"
+#include "ablations/profile/trace_run.h"
 #include "ablations/techniques/operations.h"
-#include "ablations/techniques/step_costs.h"
+#include "ablations/techniques/step_table.h"
 #include "harness/machine/machine.h"
 #include "harness/machine/processor_time.h"
 #include "model/precision.h"
@@ -30,7 +30,7 @@ namespace {
 struct OwnOperation {
   bool (*is_on)(const Recipe&);
   void (*copy)(const Recipe& from, Recipe& to);
-  std::vector<std::string> calls;  // step_calls.h
+  std::vector<std::string> calls;  // trace_run.h
   // How many times as fast ours must be to be taken. Master weights need the fused MLP and loss, and gain more than
   // these may cost. So these two are left out only where they are clearly slower.
   double least_ratio;

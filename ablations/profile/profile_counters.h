@@ -6,7 +6,7 @@
 #include "files/json_file.h"
 #include "harness/gpu/gpu_counters.h"
 #include "harness/gpu/metrics.h"
-#include "results/counters.h"
+#include "results/trace.h"
 
 #include <cstdint>
 #include <functional>

@@ -1,6 +1,6 @@
 #include "ablations/profile/roofline_limits.h"
 
-#include "ablations/profile/utilization.h"
+#include "ablations/profile/rates.h"
 #include "text/text.h"
 
 #include <fmt/format.h>

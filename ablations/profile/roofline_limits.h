@@ -1,14 +1,13 @@
 // How far each part of a step is from what the device allows: measured time over the time at the limit. The limit is
 // the larger of FLOPs over the matrix rate and least bytes over the memory's rate (Williams, Waterman and Patterson
-// 2009, "Roofline"). Both counts come from ablations/techniques/step_costs.h.
+// 2009, "Roofline"). Both counts come from ablations/techniques/step_table.h.
 //
 // A distance below 1 is possible. What the part before wrote may still be in the cache, and then it is not read from
 // memory.
 #pragma once
 
 #include "ablations/profile/rates.h"
-#include "ablations/techniques/step_costs.h"
-#include "results/roofline.h"
+#include "ablations/techniques/step_table.h"
 #include "results/trace.h"
 
 #include <map>

@@ -1,7 +1,7 @@
 // A trace as numbers for one step.
 #pragma once
 
-#include "harness/gpu/activities.h"
+#include "harness/gpu/cupti.h"
 #include "results/trace.h"
 
 #include <optional>

@@ -1,8 +1,8 @@
 #include "ablations/run/child.h"
 
-#include "ablations/run/peer_watch.h"
 #include "ablations/run/run.h"
 #include "ablations/run/study_folder.h"
+#include "ablations/run/watch.h"
 #include "files/files.h"
 #include "files/printable.h"
 #include "files/resources.h"

@@ -1,7 +1,7 @@
 #include "ablations/run/command_process.h"
 
-#include "ablations/run/program_versions.h"
 #include "ablations/run/run.h"
+#include "ablations/run/run_setting.h"
 #include "files/files.h"
 #include "files/printable.h"
 #include "files/resources.h"

@@ -4,7 +4,7 @@
 // To print a loss, the device must have computed it. So the time between two lines with a loss is honest on a GPU, too.
 #pragma once
 
-#include "ablations/run/client_log.h"
+#include "ablations/run/command_files.h"
 #include "ablations/run/used_gpus.h"
 #include "harness/lines/step_pace.h"
 #include "harness/lines/step_reader.h"

@@ -1,12 +1,16 @@
 // The trial of a command before its runs: which numbers it prints, how long it takes, what it does in PyTorch.
 #pragma once
 
+#include "ablations/run/runner.h"
+#include "harness/process/locks.h"
 #include "results/plan.h"
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace ablations {
 
@@ -32,5 +36,17 @@ double run_s(const Plan& plan, const Trial& trial);
 
 // Prints the end of what a program printed on standard error.
 void show_end(const std::filesystem::path& log);
+
+// Makes the runs of a plan of commands (`ladder measure`, gates of commits) from outside.
+
+// Takes the locks of the processor and of all GPUs that programs started here may use, as harness::occupy.
+harness::Occupied occupy_for_commands(const std::string& command, const std::filesystem::path& at, bool wait);
+
+// Makes the runs of a plan of commands. Throws std::invalid_argument for a plan without.
+RunMaker commands(const Plan& plan, const std::filesystem::path& folder);
+
+// This machine with the GPUs that programs started here may use. Without PyTorch's versions: they are the commands'
+// own.
+Environment environment_of_commands();
 
 }  // namespace ablations

@@ -2,14 +2,13 @@
 #pragma once
 
 #include "ablations/run/options.h"
-#include "harness/clock/measured_workload.h"
-#include "harness/clock/phase_clock.h"
+#include "harness/clock/clock.h"
 #include "harness/observe/labels.h"
 #include "model/config.h"
 #include "model/data.h"
 #include "model/recipe.h"
 #include "model/trainer.h"
-#include "results/workload.h"
+#include "results/common.h"
 
 #include <cstdint>
 #include <memory>
@@ -62,5 +61,15 @@ class Gpt2Workload : public harness::Workload {
   harness::PhaseClock data_clock_;
   std::unique_ptr<harness::Labels> labels_;
 };
+
+// How a GPU's products are made, the same in all runs of a study: what the first run chooses by timing, later ones take
+// from the file that $LADDER_PRODUCTS names. Without the variable nothing is read or written.
+
+// From the file, if it is there and was written with this GPU and this cuBLASLt. Throws std::invalid_argument for a
+// file that is none.
+void keep_study_choices();
+
+// This process's choices, after those that are in the file.
+void write_study_choices();
 
 }  // namespace ablations

@@ -1,6 +1,7 @@
 #include "ablations/run/memory.h"
 
-#include "harness/machine/system_memory.h"
+#include "harness/machine/control_groups.h"
+#include "harness/machine/machine.h"
 #include "model/execution.h"
 #include "text/text.h"
 
@@ -116,6 +117,19 @@ std::string flag(const AllocatorCalls& calls) {
   return fmt::format(
       "memory: the allocator went to the device during the timed steps (allocations {}, frees {}, retries {})",
       calls.allocations, calls.frees, calls.retries);
+}
+
+Occupied occupy(const std::set<model::Device>& devices, const std::string& command, const std::filesystem::path& at,
+                bool wait) {
+  std::set<std::string> names;
+  for (const model::Device device : devices) names.insert(harness::lock_name(device == model::Device::cuda));
+  return harness::occupy(names, command, at, wait);
+}
+
+std::set<model::Device> devices_of(const Plan& plan, const std::vector<PlannedRun>& runs) {
+  std::set<model::Device> devices;
+  for (const PlannedRun& run : runs) devices.insert(plan.rungs[run.rung].recipe.device);
+  return devices;
 }
 
 }  // namespace ablations

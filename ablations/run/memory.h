@@ -1,11 +1,17 @@
 // A run's memory: the peak, refused allocations, and whether PyTorch's allocator had to ask the device for more.
 #pragma once
 
+#include "ablations/plan/make_plan.h"
+#include "harness/process/locks.h"
 #include "model/recipe.h"
 #include "results/record.h"
 
+#include <filesystem>
+#include <list>
 #include <memory>
+#include <set>
 #include <string>
+#include <vector>
 
 namespace ablations {
 
@@ -55,5 +61,17 @@ AllocatorCalls operator-(const AllocatorCalls& after, const AllocatorCalls& befo
 
 // "memory: ..."; empty where there were none.
 std::string flag(const AllocatorCalls& calls);
+
+// Locks the devices that a command measures on: two measurements at once would disturb each other unseen. A runner
+// locks them for all its children.
+
+using harness::Occupied;
+
+// As harness::occupy, of recipes' devices. The GPU is the current CUDA device.
+Occupied occupy(const std::set<model::Device>& devices, const std::string& command, const std::filesystem::path& at,
+                bool wait);
+
+// The devices that the runs' recipes name.
+std::set<model::Device> devices_of(const Plan& plan, const std::vector<PlannedRun>& runs);
 
 }  // namespace ablations

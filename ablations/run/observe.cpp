@@ -5,11 +5,8 @@
 #include "ablations/techniques/products/products.h"
 #include "harness/gpu/cuda_calls.h"
 #include "harness/machine/file_use.h"
-#include "harness/observe/all_reduces.h"
 #include "harness/observe/library_calls.h"
-#include "harness/observe/memory_log.h"
 #include "harness/observe/operation_log.h"
-#include "harness/observe/parameter_copies.h"
 #include "model/precision.h"
 
 #include <ATen/core/grad_mode.h>

@@ -1,6 +1,6 @@
 #include "ablations/run/options.h"
 
-#include "ablations/techniques/step_costs.h"
+#include "ablations/techniques/step_table.h"
 #include "ablations/techniques/techniques.h"
 #include "files/resources.h"
 #include "harness/clock/clock.h"

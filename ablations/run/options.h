@@ -4,8 +4,8 @@
 #include "model/config.h"
 #include "model/data.h"
 #include "model/recipe.h"
+#include "results/common.h"
 #include "results/record.h"
-#include "results/workload.h"
 
 #include <cstdint>
 #include <filesystem>

@@ -4,6 +4,9 @@
 #include "results/record.h"
 #include "results/setting.h"
 
+#include <filesystem>
+#include <map>
+#include <set>
 #include <string>
 
 namespace ablations {
@@ -33,5 +36,10 @@ Facts study_facts(const Record& record, bool cuda);
 std::string recipe_hash(const files::Json& recipe, const Workload& workload);
 // The same of a command, by its text.
 std::string command_hash(const std::string& text);
+
+// What a measured program is made of, by the files that its processes have loaded.
+
+// Python and its packages with compiled code among these files: {"python": "3.11", "torch": "2.11.0"}. 50 at most.
+std::map<std::string, std::string> versions_of(const std::set<std::filesystem::path>& code);
 
 }  // namespace ablations

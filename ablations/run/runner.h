@@ -13,7 +13,7 @@
 
 namespace ablations {
 
-// Who makes the runs (child.h, command_run.h).
+// Who makes the runs (child.h, command_trial.h).
 struct RunMaker {
   // A run's record, also of one that failed; none if it was interrupted. `on_line` gets "7 11": 7 of 11 steps are done.
   std::function<std::optional<Record>(const PlannedRun&, const std::function<void(std::string_view)>& on_line)> make;

@@ -1,6 +1,5 @@
 #include "ablations/training/checkpoints.h"
 
-#include "ablations/training/training_folder.h"
 #include "ablations/training/training_log.h"
 #include "files/files.h"
 #include "files/printable.h"

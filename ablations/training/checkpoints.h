@@ -1,4 +1,4 @@
-// The checkpoints in a training's folder (training_folder.h).
+// The checkpoints in a training's folder (training_log.h).
 #pragma once
 
 #include "model/trainer.h"

@@ -20,10 +20,11 @@
 // behind if a lower rate has diverged, or else falls slowly.
 #pragma once
 
-#include "results/lr_sweep.h"
+#include "results/to_loss.h"
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace ablations {
@@ -41,5 +42,11 @@ std::optional<LossesAtTheEnd> losses_at_the_end(const std::vector<std::optional<
 // The sweep with all that follows from its rates' losses, except the words. They are end_steps, margin and best, and of
 // each rate end, verdict and reason. The rates go from low to high.
 LearningRateSweep with_verdicts(LearningRateSweep sweep);
+
+// The learning rates of a sweep.
+
+// Those that "MIN:MAX:COUNT" asks for, each as many times the one before. Those between the ends are rounded to three
+// significant digits: so a rate that is shown is the rate that was trained with. Throws std::invalid_argument.
+std::vector<double> rates_of(const std::string& text);
 
 }  // namespace ablations

@@ -1,5 +1,6 @@
 #include "ablations/training/training_log.h"
 
+#include "ablations/run/study_folder.h"
 #include "text/figures.h"
 #include "text/text.h"
 
@@ -94,6 +95,24 @@ std::string step_line(const TrainingStep& step, int64_t steps, double seconds_le
   if (step.validation_loss) line += fmt::format("  validation {:.4f}", *step.validation_loss);
   if (step.spike) line += fmt::format("  SPIKE: {:.1f} standard deviations above the losses before it", *step.spike);
   return line;
+}
+
+namespace fs = std::filesystem;
+
+bool holds_training(const fs::path& folder) { return fs::exists(folder / training_file); }
+
+void check_may_begin_training(const fs::path& folder) { check_holds_nothing(folder, training_file, "training"); }
+
+void create_training(const Training& training, const fs::path& folder) {
+  check_may_begin_training(folder);
+  write_document(folder / training_file, training);
+}
+
+Training open_training(const fs::path& folder) {
+  if (!holds_training(folder)) {
+    throw std::invalid_argument(fmt::format("{}: holds no training (no {})", folder.string(), training_file));
+  }
+  return read_document<Training>(folder / training_file);
 }
 
 }  // namespace ablations

@@ -1,7 +1,7 @@
 #include "ablations/training/training_loop.h"
 
-#include "ablations/profile/utilization.h"
-#include "ablations/training/spikes.h"
+#include "ablations/profile/rates.h"
+#include "ablations/training/quality.h"
 #include "harness/machine/machine.h"
 
 #include <fmt/format.h>

@@ -1,11 +1,10 @@
 // `ladder ablate`: begins or resumes a study.
 #include "ablations/plan/ladder_file.h"
-#include "ablations/plan/quick.h"
+#include "ablations/plan/make_plan.h"
 #include "ablations/plan/shard.h"
 #include "ablations/profile/estimate.h"
 #include "ablations/run/child.h"
 #include "ablations/run/memory.h"
-#include "ablations/run/occupy.h"
 #include "ablations/run/study_folder.h"
 #include "cli/commands.h"
 #include "cli/defaults.h"

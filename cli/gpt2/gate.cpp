@@ -5,9 +5,9 @@
 //   FOLDER/gate.json                       the verdict (results/schemas/gate.v1.json)
 //   FOLDER/unsaved.json                    what it saves as baselines, until it has
 //   FOLDER/summary.md, gate.html, charts/  the same for people
-#include "ablations/plan/gate_plan.h"
+#include "ablations/plan/make_plan.h"
 #include "ablations/run/child.h"
-#include "ablations/run/occupy.h"
+#include "ablations/run/memory.h"
 #include "ablations/run/study_folder.h"
 #include "cli/commands.h"
 #include "cli/gate_run.h"

@@ -1,9 +1,8 @@
 // `ladder train --lr-sweep`: a short training for each learning rate, and what they show.
 #include "ablations/run/gpt2_workload.h"
 #include "ablations/techniques/operations.h"
-#include "ablations/training/rate_grid.h"
 #include "ablations/training/rate_verdict.h"
-#include "ablations/training/training_folder.h"
+#include "ablations/training/training_log.h"
 #include "ablations/training/training_loop.h"
 #include "cli/commands.h"
 #include "cli/draw.h"

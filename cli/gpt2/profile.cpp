@@ -8,7 +8,6 @@
 #include "ablations/run/child.h"
 #include "ablations/run/gpt2_workload.h"
 #include "ablations/run/memory.h"
-#include "ablations/run/occupy.h"
 #include "ablations/run/options.h"
 #include "ablations/run/study_folder.h"
 #include "cli/commands.h"
@@ -23,7 +22,7 @@
 #include "harness/process/process.h"
 #include "harness/process/unfit.h"
 #include "model/precision.h"
-#include "text/list.h"
+#include "text/text.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 #include "cli/gpt2/request.h"
 
-#include "ablations/plan/quick.h"
+#include "ablations/plan/make_plan.h"
 #include "ablations/plan/shard.h"
 #include "ablations/run/child.h"
 #include "ablations/run/reproduce.h"

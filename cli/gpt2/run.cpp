@@ -1,7 +1,7 @@
 // `ladder run`: one run in this process.
 #include "ablations/run/run.h"
 
-#include "ablations/run/occupy.h"
+#include "ablations/run/memory.h"
 #include "ablations/run/reproduce.h"
 #include "cli/commands.h"
 #include "cli/gpt2/request.h"

@@ -2,7 +2,7 @@
 
 #include "ablations/run/child.h"
 #include "ablations/run/gpt2_workload.h"
-#include "ablations/run/occupy.h"
+#include "ablations/run/memory.h"
 #include "files/files.h"
 #include "files/json_file.h"
 #include "harness/machine/machine.h"

@@ -3,7 +3,6 @@
 #include "ablations/run/reproduce.h"
 #include "ablations/techniques/operations.h"
 #include "ablations/training/checkpoints.h"
-#include "ablations/training/training_folder.h"
 #include "ablations/training/training_log.h"
 #include "ablations/training/training_loop.h"
 #include "cli/commands.h"

@@ -1,6 +1,6 @@
 #include "harness/clock/clock.h"
 
-#include "harness/machine/system_memory.h"
+#include "harness/machine/control_groups.h"
 
 #include <c10/cuda/CUDAEvent.h>
 #include <c10/cuda/CUDAFunctions.h>

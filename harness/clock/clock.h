@@ -5,15 +5,29 @@
 // window is kept, too; it is longer by the latency of the first and the last event.
 #pragma once
 
-#include "harness/clock/measured_workload.h"
-
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 namespace harness {
+
+// What the harness measures: anything that has a step. It knows nothing of GPT-2.
+
+class Workload {
+ public:
+  virtual ~Workload() = default;
+  // Does, or on a GPU only enqueues, one step.
+  virtual void step() = 0;
+  // Returns when everything enqueued has been done.
+  virtual void synchronize() = 0;
+  // Whether steps run on the current CUDA stream (and are timed by its events) or on the calling thread.
+  [[nodiscard]] virtual bool on_cuda() const = 0;
+};
 
 struct Timing {
   int64_t warmup_steps = 0;
@@ -38,5 +52,36 @@ Timing measure(
 // How many steps a window needs to last least_ms, by the shortest step in the second half of warmup_ms. The result lies
 // between timed_steps and most_times_longer times that.
 int64_t steps_to_last(double least_ms, std::span<const double> warmup_ms, int64_t timed_steps);
+
+// The host's time in one phase of each step. The workload tells when a phase begins, so a timed step reads the clock
+// twice more, and does nothing else than without.
+
+class PhaseClock {
+ public:
+  // Steps beyond `steps` may ask for memory.
+  PhaseClock(std::string_view phase, size_t steps) : phase_(phase) { ms_.reserve(steps); }
+
+  // The phase before ends.
+  void begin_phase(std::string_view phase) {
+    if (running_) {
+      ms_.push_back(std::chrono::duration<double, std::milli>(Clock::now() - begun_).count());
+      running_ = false;
+    }
+    if (phase != phase_) return;
+    running_ = true;
+    begun_ = Clock::now();
+  }
+
+  // Of every time that the phase has ended.
+  [[nodiscard]] const std::vector<double>& ms() const { return ms_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  std::string_view phase_;
+  bool running_ = false;
+  Clock::time_point begun_;
+  std::vector<double> ms_;
+};
 
 }  // namespace harness

@@ -1,5 +1,4 @@
 #include "files/printable.h"
-#include "harness/gpu/activities.h"
 #include "harness/gpu/cupti.h"
 
 #include <cuda_runtime_api.h>

@@ -1,4 +1,4 @@
-#include "harness/gpu/activities.h"
+#include "harness/gpu/cupti.h"
 
 #include <ATen/Parallel.h>
 #include <ATen/record_function.h>

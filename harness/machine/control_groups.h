@@ -21,4 +21,18 @@ double throttled_s(const std::filesystem::path& root = "/");
 // Inactive cached files do not count as used: the kernel would drop them first. None without a limit.
 std::optional<int64_t> memory_left(const std::filesystem::path& root = "/");
 
+// The host's memory as the kernel reports it.
+
+// Page faults of this process so far that needed no disk.
+int64_t minor_faults();
+// And those that needed one.
+int64_t major_faults();
+
+// Of this process now, in bytes; none if the kernel does not say. It counts in batches, and may be some hundred KiB
+// off.
+std::optional<int64_t> resident_bytes();
+
+// Available bytes, at most what the control groups leave (control_groups.h); none if the kernel does not say.
+std::optional<int64_t> available_memory();
+
 }  // namespace harness

@@ -5,7 +5,6 @@
 #include "files/sha256.h"
 #include "harness/machine/control_groups.h"
 #include "harness/machine/processor_time.h"
-#include "harness/machine/system_memory.h"
 #include "version.h"
 
 #include <fmt/format.h>

@@ -24,4 +24,23 @@ std::map<std::string, int64_t> library_calls(const std::function<void()>& work);
 // The same from the text of a log.
 std::map<std::string, int64_t> count_library_calls(const std::string& log);
 
+// The tensors that c10d is given to reduce over all ranks (c10d::allreduce_), counted where its operations are
+// dispatched.
+
+class AllReduces {
+ public:
+  // Watches all threads' operations. One at a time: a second one throws std::logic_error.
+  AllReduces();
+  ~AllReduces();
+  AllReduces(const AllReduces&) = delete;  // registered once
+  AllReduces& operator=(const AllReduces&) = delete;
+
+  // Since construction.
+  [[nodiscard]] int64_t calls() const;
+  [[nodiscard]] int64_t bytes() const;
+
+ private:
+  uint64_t handle_;
+};
+
 }  // namespace harness

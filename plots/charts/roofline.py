@@ -1,6 +1,6 @@
 """How far each part of a step is from what the device can do, of the latest trace with a roofline.
 
-Only matrix products have FLOPs (ablations/techniques/step_costs.h), so only they have a place under the roofs. The other parts are only in the second
+Only matrix products have FLOPs (ablations/techniques/step_table.h), so only they have a place under the roofs. The other parts are only in the second
 panel: a bar for the measured time, with a mark at the time at the limit.
 """
 

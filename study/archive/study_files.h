@@ -30,4 +30,20 @@ StudyFiles computed_study(const Plan& plan, const std::filesystem::path& folder)
 // The last part of a path, printable: what a page may say of where something was.
 std::string last_part(const std::filesystem::path& path);
 
+// Where a study is: its folder (ablations/run/study_folder.h).
+
+class StudyPlace {
+ public:
+  // Takes FOLDER or FOLDER/study.json. Throws std::invalid_argument if the path is missing or holds no study.
+  explicit StudyPlace(const std::filesystem::path& path);
+
+  [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
+  // The last part of the folder's path, printable.
+  [[nodiscard]] const std::string& name() const { return name_; }
+
+ private:
+  std::filesystem::path folder_;
+  std::string name_;
+};
+
 }  // namespace study

@@ -5,7 +5,7 @@
 //   FOLDER/DEVICE/HASH.noise.json  how small a change can be shown there (results/schemas/noise.v1.json)
 #pragma once
 
-#include "results/baseline.h"
+#include "results/comparison.h"
 #include "study/gate/side.h"
 
 #include <filesystem>

@@ -5,7 +5,6 @@
 #include "harness/process/unfit.h"
 #include "harness/process/utc.h"
 #include "harness/stats/verdict.h"
-#include "study/command_guard.h"
 #include "study/guard.h"
 #include "study/measured.h"
 

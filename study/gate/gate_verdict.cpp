@@ -1,6 +1,6 @@
 #include "study/gate/gate_verdict.h"
 
-#include "ablations/plan/gate_plan.h"
+#include "ablations/plan/make_plan.h"
 #include "ablations/run/run_setting.h"
 #include "ablations/run/study_folder.h"
 #include "harness/process/utc.h"

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "ablations/plan/make_plan.h"
-#include "results/gate.h"
+#include "results/comparison.h"
 
 #include <filesystem>
 #include <variant>

@@ -5,7 +5,7 @@
 #include "ablations/techniques/techniques.h"
 #include "files/files.h"
 #include "study/analysis.h"
-#include "study/archive/study_place.h"
+#include "study/archive/study_files.h"
 #include "study/gate/baseline_file.h"
 #include "study/measured.h"
 

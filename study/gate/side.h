@@ -28,7 +28,7 @@ struct Side {
 // std::invalid_argument for a record that contradicts itself.
 void add_record(Side& side, const std::string& label, const Record& record, const StudyRung* rung = nullptr);
 
-// A record, a study (StudyPlace in study_place.h), a baseline, or any folder with records. Runs of peers are not looked
+// A record, a study (StudyPlace in study_files.h), a baseline, or any folder with records. Runs of peers are not looked
 // at. Throws std::invalid_argument for a gate's folder, where no number is left, or where a record cannot be read.
 Side read_side(const std::filesystem::path& path);
 

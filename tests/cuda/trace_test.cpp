@@ -2,8 +2,8 @@
 // backward pass too, and what is summed up agrees with what CUPTI's callbacks count.
 #include "ablations/profile/trace_summary.h"
 #include "ablations/techniques/operations.h"
-#include "harness/gpu/activities.h"
 #include "harness/gpu/cuda_calls.h"
+#include "harness/gpu/cupti.h"
 #include "harness/process/unfit.h"
 #include "tests/cuda/device.h"
 

@@ -2,11 +2,14 @@
 #include "files/what_is.h"
 
 #include "files/files.h"
+#include "files/nearest.h"
+#include "files/sha256.h"
 
 #include <gtest/gtest.h>
 
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace what_is_test {
@@ -87,3 +90,72 @@ TEST(WhatIs, RefusesOnlyWhatIsSomethingElse) {
 }
 
 }  // namespace what_is_test
+
+namespace nearest_test {
+
+using files::nearest;
+using Names = std::vector<std::string>;
+
+TEST(Nearest, NamesComeInTheOrderOfTheirDistance) {
+  const Names commands = {"ablate", "run", "report", "gate"};
+  EXPECT_EQ(nearest("abalte", commands), (Names{"ablate", "gate"}));                       // 2, 3
+  EXPECT_EQ(nearest("repor", commands), (Names{"report"}));                                // 1
+  EXPECT_EQ(nearest("gates", {"rates", "gate", "gat"}), (Names{"gate", "rates", "gat"}));  // 1, 1, 2
+}
+
+TEST(Nearest, NoneOfWhatHasHardlyALetterInCommon) {
+  EXPECT_TRUE(nearest("qqqqqq", {"ablate", "report"}).empty());
+  EXPECT_TRUE(nearest("warp", {"start", "memory", "flash"}).empty());  // 3 of 4 letters
+  EXPECT_TRUE(nearest("run", {}).empty());
+  EXPECT_TRUE(nearest("--wait", {"--clip", "--data"}).empty());  // dashes are no letters
+}
+
+TEST(Nearest, AnAbbreviationIsNear) {
+  const Names flags = {"--base", "--batch", "--repeats", "--seed", "--steps"};
+  EXPECT_EQ(nearest("--batch-size", flags).front(), "--batch");
+  EXPECT_EQ(nearest("--reps", flags).front(), "--repeats");
+  EXPECT_EQ(nearest("--step", flags).front(), "--steps");
+  EXPECT_EQ(nearest("--sed", flags).front(), "--seed");
+}
+
+TEST(Nearest, TheCaseOfLettersDoesNotMatter) {
+  EXPECT_EQ(nearest("GTP2", {"gpt2", "gpt2-cpu", "tiny"}).front(), "gpt2");
+  EXPECT_EQ(nearest("Flash", {"FLASH", "vocab"}), (Names{"FLASH"}));
+}
+
+TEST(Nearest, FiveAreEnough) {
+  EXPECT_EQ(nearest("a0", {"a6", "a5", "a4", "a3", "a2", "a1"}), (Names{"a1", "a2", "a3", "a4", "a5"}));
+}
+
+}  // namespace nearest_test
+
+namespace sha256_test {
+
+// SHA-256 against the examples of FIPS 180.
+
+TEST(Sha256, MatchesTheExamplesOfFips180) {
+  EXPECT_EQ(files::sha256_hex(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  EXPECT_EQ(files::sha256_hex("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(files::sha256_hex("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"),
+            "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+  EXPECT_EQ(files::sha256_hex(std::string(1'000'000, 'a')),
+            "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
+
+TEST(Sha256, PiecesOfAnySizeGiveTheSameDigestWithAndWithoutTheProcessorsInstructions) {
+  for (size_t total = 0; total < 200; ++total) {
+    std::string bytes(total, 'x');
+    for (size_t i = 0; i < total; ++i) bytes[i] = static_cast<char>(i * 37);
+    files::Sha256 plain(/*plain=*/true);
+    plain.update(bytes);
+    EXPECT_EQ(plain.hex(), files::sha256_hex(bytes)) << total;
+    files::Sha256 pieces;
+    for (size_t start = 0; start < total; start += 7) {
+      pieces.update(std::string_view(bytes).substr(start, 7));
+      (void)pieces.hex();  // must not disturb what follows
+    }
+    EXPECT_EQ(pieces.hex(), files::sha256_hex(bytes)) << total;
+  }
+}
+
+}  // namespace sha256_test

@@ -1,6 +1,8 @@
 // Recipes as values: JSON there and back, edits, and what is refused.
 #include "model/recipe.h"
 
+#include "model/schedule.h"
+
 #include <gtest/gtest.h>
 
 using model::Recipe;
@@ -48,3 +50,21 @@ TEST(Recipe, RefusesWhatItDoesNotKnow) {
   EXPECT_NE(message({{"deterministic", 1}}).find("must be true or false, got 1"), std::string::npos);
   EXPECT_NE(message(nlohmann::json::array()).find("a recipe must be a JSON object"), std::string::npos);
 }
+
+namespace schedule_test {
+
+// The learning rate over the steps.
+
+using namespace model;
+
+TEST(Schedule, WarmsUpThenFallsToATenth) {
+  const Schedule schedule{.peak = 1.0, .floor = 0.1, .warmup_steps = 4, .decay_steps = 14};
+  EXPECT_DOUBLE_EQ(schedule.at(0), 0.25);
+  EXPECT_DOUBLE_EQ(schedule.at(3), 1.0);
+  EXPECT_DOUBLE_EQ(schedule.at(4), 1.0);
+  EXPECT_NEAR(schedule.at(9), 0.55, 1e-12);
+  EXPECT_DOUBLE_EQ(schedule.at(14), 0.1);
+  EXPECT_DOUBLE_EQ(schedule.at(1000), 0.1);
+}
+
+}  // namespace schedule_test

@@ -2,7 +2,7 @@
 #include "plots/predictions.h"
 
 #include "ablations/profile/roofline_limits.h"
-#include "ablations/techniques/step_costs.h"
+#include "ablations/techniques/step_table.h"
 #include "tests/study/made_up_study.h"
 
 #include <gtest/gtest.h>

@@ -1,12 +1,11 @@
 // results/schemas is made of the structs. With LADDER_WRITE_SCHEMAS set, this test writes it.
 #include "files/files.h"
 #include "files/resources.h"
-#include "results/counters.h"
 #include "results/ladder.h"
-#include "results/lr_sweep.h"
 #include "results/report.h"
 #include "results/to_loss.h"
-#include "results/training_report.h"
+#include "results/trace.h"
+#include "results/training.h"
 #include "tests/results/schema.h"
 
 #include <gtest/gtest.h>

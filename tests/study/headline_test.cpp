@@ -1,7 +1,6 @@
 // What a study leads with, by name and against what.
-#include "study/headline.h"
-
 #include "ablations/run/run.h"
+#include "study/judge.h"
 #include "tests/study/planted_study.h"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // A sweep of learning rates with planted losses: one rate of each kind.
 #pragma once
 
-#include "results/lr_sweep.h"
+#include "results/to_loss.h"
 
 #include <cmath>
 #include <cstdint>

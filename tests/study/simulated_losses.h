@@ -5,7 +5,6 @@
 // seed 2 never more than 0.001. How often a run has such a step, and how far later steps drift, are assumptions.
 #pragma once
 
-#include "study/command_guard.h"
 #include "study/guard.h"
 
 #include <algorithm>

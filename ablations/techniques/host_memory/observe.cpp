@@ -1,5 +1,5 @@
 #include "ablations/techniques/observers.h"
-#include "harness/machine/system_memory.h"
+#include "harness/machine/control_groups.h"
 
 #include <ATen/ATen.h>
 

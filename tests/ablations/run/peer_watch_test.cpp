@@ -1,6 +1,5 @@
 // A peer's process, watched from outside.
-#include "ablations/run/peer_watch.h"
-
+#include "ablations/run/watch.h"
 #include "harness/machine/processor_time.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // The costs of a step as JSON, for test_costs.py: `costs_dump MODEL ROWS B T ACCUMULATION`.
-#include "ablations/techniques/step_costs.h"
+#include "ablations/techniques/step_table.h"
 
 #include <nlohmann/json.hpp>
 

@@ -1,5 +1,5 @@
 // What a step costs, against counts made by hand and against MFU's formula.
-#include "ablations/techniques/step_costs.h"
+#include "ablations/techniques/step_table.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-"""The FLOPs of a step (ablations/techniques/step_costs.h) against torch's own counter, which watches the PyTorch peer's model at work.
+"""The FLOPs of a step (ablations/techniques/step_table.h) against torch's own counter, which watches the PyTorch peer's model at work.
 
 COSTS_DUMP names the helper program (costs_dump.cpp). Torch counts the full T x T square of attention, ours its causal half;
 for fused attention's backward torch also counts the second q k^T.

@@ -1,8 +1,7 @@
 // A training's folder: what begins in it, checkpoints that are whole, which of them stay, and which are refused.
-#include "ablations/training/training_folder.h"
-
 #include "ablations/techniques/operations.h"
 #include "ablations/training/checkpoints.h"
+#include "ablations/training/training_log.h"
 #include "ablations/training/training_loop.h"
 #include "files/files.h"
 #include "model/config.h"

@@ -2,7 +2,7 @@
 #include "ablations/training/training_loop.h"
 
 #include "ablations/techniques/operations.h"
-#include "ablations/training/spikes.h"
+#include "ablations/training/quality.h"
 #include "model/config.h"
 
 #include <gtest/gtest.h>

@@ -1,8 +1,6 @@
 // The clock on a workload of known length: never too short, and every step has its own time.
 #include "harness/clock/clock.h"
 
-#include "harness/clock/phase_clock.h"
-
 #include <gtest/gtest.h>
 
 #include <chrono>

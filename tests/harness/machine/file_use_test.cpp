@@ -2,7 +2,7 @@
 #include "harness/machine/file_use.h"
 
 #include "files/files.h"
-#include "harness/machine/system_memory.h"
+#include "harness/machine/control_groups.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

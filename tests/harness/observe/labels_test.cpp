@@ -1,7 +1,7 @@
 // Labels and traces of a small computation on the CPU, backward pass included.
 #include "harness/observe/labels.h"
 
-#include "harness/gpu/activities.h"
+#include "harness/gpu/cupti.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>

@@ -271,7 +271,7 @@ int main() {
   fmt::print(
       "\n## Losses of commands\n\n"
       "`ladder measure` knows no program's rounding, so its guard takes the limit from the first command's own runs\n"
-      "(`study/command_guard.h`). By how much a command's runs differ (standard deviation, share of the loss): noise "
+      "(`study/guard.h`). By how much a command's runs differ (standard deviation, share of the loss): noise "
       "of "
       "its\n"
       "own at each line, as other batches give, or runs that drift apart to so much at the 16th line. How often a "

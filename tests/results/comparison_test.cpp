@@ -1,5 +1,4 @@
-// Comparisons, gates' verdicts, baselines, noise floors and histories as structs: what is read is written again.
-#include "results/gate.h"
+#include "results/comparison.h"
 
 #include "files/files.h"
 #include "files/resources.h"
@@ -14,6 +13,8 @@
 #include <stdexcept>
 
 namespace gate_test {
+
+// Comparisons, gates' verdicts, baselines, noise floors and histories as structs: what is read is written again.
 
 namespace fs = std::filesystem;
 using namespace plots;

@@ -1,6 +1,3 @@
-// The least work of one call of an operation by itself. A small operation's is counted from its tensors: FLOPs are
-// those of ablations/techniques/step_costs.h, but bytes differ, because there the neighbouring operations decide the
-// types of a tensor.
 #pragma once
 
 #include "model/recipe.h"
@@ -13,8 +10,12 @@
 
 namespace ablations::micro {
 
+// The least work of one call of an operation by itself. A small operation's is counted from its tensors: FLOPs are
+// those of ablations/techniques/step_table.h, but bytes differ, because there the neighbouring operations decide the
+// types of a tensor.
+
 struct Cost {
-  double flops = 0;  // of matrix products only, by ablations/techniques/step_costs.h
+  double flops = 0;  // of matrix products only, by ablations/techniques/step_table.h
   double bytes = 0;  // every input read once, every result written once
 };
 
@@ -24,7 +25,7 @@ Cost cost_of_forward(const std::string& call, const std::vector<at::Tensor>& inp
 Cost cost_of_backward(const std::string& call, const std::vector<at::Tensor>& inputs,
                       const std::vector<at::Tensor>& outputs);
 
-// Of one call of a large operation, as ablations/techniques/step_costs.h counts it in a step of GPT-2 124M under the
+// Of one call of a large operation, as ablations/techniques/step_table.h counts it in a step of GPT-2 124M under the
 // recipe; `phase`: "forward" or "backward". None for a small one.
 std::optional<Cost> cost_in_a_step(const std::string& call, const std::string& phase, const model::Recipe& recipe,
                                    int64_t B, int64_t T);

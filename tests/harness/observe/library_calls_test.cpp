@@ -1,6 +1,6 @@
 // Bytes are counted where operations are dispatched. That c10d's are seen is tested with a step
 // (data_parallel_test.cpp).
-#include "harness/observe/all_reduces.h"
+#include "harness/observe/library_calls.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>

@@ -1,12 +1,13 @@
-// What a record says of its GPU, made of samples by hand. The samples themselves:
-// tests/harness/machine/gpu_monitor_test.cpp.
-#include "results/monitor.h"
+#include "results/observations.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
 namespace monitor_test {
+
+// What a record says of its GPU, made of samples by hand. The samples themselves:
+// tests/harness/machine/gpu_monitor_test.cpp.
 
 using namespace results;
 using files::Json;
