@@ -2,9 +2,6 @@
 // loss.
 #include "ablations/run/run_setting.h"
 #include "ablations/run/study_folder.h"
-#include "ablations/training/quality.h"
-#include "ablations/training/rate_verdict.h"
-#include "ablations/training/training_log.h"
 #include "cli/command.h"
 #include "cli/draw.h"
 #include "cli/place.h"
@@ -19,6 +16,9 @@
 #include "plots/training_summary.h"
 #include "study/archive/seal.h"
 #include "study/archive/study_files.h"
+#include "study/training/quality.h"
+#include "study/training/rate_verdict.h"
+#include "study/training/training_log.h"
 #include "text/style.h"
 #include "text/text.h"
 

@@ -1,15 +1,15 @@
 #include "plots/report_document.h"
 
-#include "ablations/profile/roofline_limits.h"
 #include "ablations/run/run_setting.h"
-#include "ablations/techniques/techniques.h"
+#include "files/files.h"
+#include "files/resources.h"
 #include "plots/predictions.h"
 #include "plots/sentences.h"
-#include "plots/techniques_page.h"
 #include "results/comparison.h"
 #include "study/gate/compare.h"
 #include "study/guard.h"
 #include "study/measured.h"
+#include "study/trace/roofline.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -20,6 +20,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <sstream>
 #include <stdexcept>
 
 namespace plots {
@@ -109,11 +110,11 @@ std::vector<ReportedRun> runs_of(const StudyFiles& files) {
 }
 
 // The texts of its optimizations, by name.
-std::map<std::string, TechniqueText> techniques_of(const Study& study) {
-  std::map<std::string, TechniqueText> list;
+std::map<std::string, std::vector<TextPart>> techniques_of(const Study& study) {
+  std::map<std::string, std::vector<TextPart>> list;
   for (const StudyRung& rung : study.rungs) {
-    const Optimization* known = rung.optimization && !rung.command ? find_optimization(*rung.optimization) : nullptr;
-    if (known != nullptr) list[known->name] = technique_text(*known, study);
+    if (rung.optimization && !rung.text.empty() && fs::exists(files::resource_root() / rung.text))
+      list[*rung.optimization] = parts_of(rung.text);
   }
   return list;
 }
@@ -263,6 +264,20 @@ void note_other_machines(Report& report) {
 }
 
 }  // namespace
+
+std::vector<TextPart> parts_of(const std::string& file) {
+  std::vector<TextPart> parts;
+  std::istringstream lines(files::read_file(files::resource_root() / file));
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("## ")) {
+      parts.push_back({.title = line.substr(3), .text = ""});
+    } else if (!parts.empty() && !(line.empty() && parts.back().text.empty())) {
+      parts.back().text += line + "\n";
+    }
+  }
+  for (TextPart& part : parts) part.text.resize(part.text.find_last_not_of('\n') + 1);
+  return parts;
+}
 
 Report report_document(const std::vector<StudyFiles>& studies, const std::vector<fs::path>& with) {
   Report report;

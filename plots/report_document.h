@@ -17,6 +17,10 @@ namespace plots {
 // kind or cannot be read.
 Report report_document(const std::vector<StudyFiles>& studies, const std::vector<std::filesystem::path>& with = {});
 
+// The parts of a technique's text, each of which begins with "## TITLE". `file`: below files::resource_root(). Throws
+// std::invalid_argument if it cannot be read.
+std::vector<TextPart> parts_of(const std::string& file);
+
 // The strings of documents, which may come from strangers, made printable (files/printable.h).
 
 using Shown = std::string (*)(std::string_view);

@@ -119,12 +119,8 @@ def own_proofs(rung):
     return own if own and all(proof["passed"] for proof in rung["proofs"]) else rung["proofs"]
 
 
-def technique(told):
-    blocks = [block for part in told["parts"] for block in (Line(f"**{clean(part['title'])}.**"), Told(part["text"]))]
-    if told["claims"]:
-        blocks.append(Table("What others claim about it", [("claimed", False), ("by", False), ("in this study", False)],
-                            [[clean(c["claim"]), clean(c["source"]), Cell(clean(c["standing"]), clean(c["words"]), "strong")] for c in told["claims"]]))
-    return blocks
+def technique(parts):
+    return [block for part in parts for block in (Line(f"**{clean(part['title'])}.**"), Told(part["text"]))]
 
 
 def command_blocks(command, ms):
@@ -176,7 +172,7 @@ def rung_fold(part, rung, place):
         blocks.append(Line(f"**Losses.** {rung['said']['guard']}.", "bad" if rung["guard"] and not rung["guard"]["passed"] else ""))
     told = part.get("techniques", {}).get(rung["optimization"])
     if told and part["explains"](rung):
-        blocks.append(Fold(f"technique{part['end']}-{place}", ["How it works, what it costs, what others claim"], technique(told)))
+        blocks.append(Fold(f"technique{part['end']}-{place}", ["How it works, what it costs"], technique(told)))
     return Fold(f"rung{part['end']}-{rung['index']}", summary, blocks)
 
 

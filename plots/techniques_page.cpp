@@ -114,20 +114,6 @@ std::string number_types() {
 
 }  // namespace
 
-std::vector<TextPart> parts_of(const std::string& file) {
-  std::vector<TextPart> parts;
-  std::istringstream lines(files::read_file(files::resource_root() / file));
-  for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with("## ")) {
-      parts.push_back({.title = line.substr(3), .text = ""});
-    } else if (!parts.empty() && !(line.empty() && parts.back().text.empty())) {
-      parts.back().text += line + "\n";
-    }
-  }
-  for (TextPart& part : parts) part.text.resize(part.text.find_last_not_of('\n') + 1);
-  return parts;
-}
-
 std::string techniques_page() {
   return R"(# The techniques
 
@@ -174,16 +160,6 @@ std::string technique_help(const std::string& name, const Look& look) {
     }
   }
   return "";
-}
-
-TechniqueText technique_text(const Optimization& optimization, const Study& study) {
-  const std::vector<Seen> seen = seen_in(study, optimization.name);
-  TechniqueText told{.parts = parts_of(text_file(optimization.name)), .claims = {}};
-  for (const Claim& claim : optimization.claims) {
-    const CheckedClaim finding = checked(claim, optimization.name, seen);
-    told.claims.push_back({claim.claim, claim.source.name, finding.standing, finding.words});
-  }
-  return told;
 }
 
 }  // namespace plots

@@ -1,9 +1,9 @@
 #include "plots/training_summary.h"
 
-#include "ablations/training/quality.h"
 #include "harness/stats/stats.h"
 #include "plots/report_document.h"
 #include "plots/sentences.h"
+#include "study/training/quality.h"
 #include "text/figures.h"
 #include "text/text.h"
 

@@ -94,6 +94,18 @@ inline Bounds bounds(const harness::Estimate& estimate) {
 }
 
 // "device": where something was measured.
+// The file of a rung's text. A plan may come from a stranger: it names no other files.
+constexpr auto text_pattern = "^ablations/techniques/[a-z0-9_]+/[a-z0-9_]+\\.md$";
+
+// By how much correct losses may differ from another program's, in nats. Two runs are compared with the wider of their
+// tolerances.
+struct ExpectedLosses {
+  double tolerance = 0;
+  double offset = 0;  // a correct first loss is so much higher: ln(columns of its softmax / words)
+
+  LADDER_FIELDS(ExpectedLosses, (tolerance, from_0), offset)
+};
+
 struct NamedDevice {
   model::Device kind = model::Device::cpu;
   std::string name;  // "NVIDIA H200", "AMD EPYC"

@@ -52,6 +52,10 @@ void check_rungs(const Plan& plan, const std::string& where) {
                                               plan.gate ? "has no \"program\", which a gate's plan needs"
                                                         : "has a \"program\", which only a gate's plan may have"));
     }
+    if (!rung.command && !rung.losses) {
+      throw std::invalid_argument(fmt::format(
+          "{}: rung {} has no \"losses\": the plan is an older program's, and only that program reads it", where, i));
+    }
     if (std::set(rung.applied.begin(), rung.applied.end()).size() != rung.applied.size()) {
       throw std::invalid_argument(fmt::format("{}: rung {} has an optimization on twice", where, i));
     }

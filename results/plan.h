@@ -106,15 +106,19 @@ struct Rung {
   std::string program = {};            // which one; empty: this
   std::string program_sha256 = {};     // of that file; empty: not known
   std::optional<size_t> against = {};  // the rung that it is compared with, besides the reference; none: the one below
-  std::optional<size_t> reference = {};      // the rung whose losses guard it and speedup_first counts from
-  std::optional<TypedCommand> command = {};  // in place of a recipe
+  std::optional<size_t> reference = {};       // the rung whose losses guard it and speedup_first counts from
+  std::optional<TypedCommand> command = {};   // in place of a recipe
+  std::string summary = {};                   // two sentences for a newcomer
+  std::string text = {};                      // the file of its text, below files::resource_root(); empty: it has none
+  std::optional<ExpectedLosses> losses = {};  // of a recipe; those of commands are guarded by their own noise
 
   LADDER_FIELDS(Rung, (optimization, null_if_default), title, (applied, {.most_items = 200}), (recipe, absent), status,
                 reason, (name, {.none = None::absent, .most = 100, .pattern = name_pattern}),
                 (shape, {.name = "workload", .none = None::absent}),
                 (peer, {.none = None::absent, .pattern = peer_pattern}), (program, absent),
                 (program_sha256, {.none = None::absent, .pattern = sha256_pattern}), (against, absent),
-                (reference, absent), (command, absent))
+                (reference, absent), (command, absent), (summary, absent),
+                (text, {.none = None::absent, .pattern = text_pattern}), (losses, absent))
 };
 
 template <>
@@ -208,8 +212,7 @@ struct Plan {
   std::optional<CommandTerms> commands = {};        // of a study of commands: each rung has one
 
   // Checks what a schema cannot. Throws std::invalid_argument where it contradicts itself, or lacks what the analysis
-  // of its mode needs. `where` begins the message. Whether this program knows its optimizations is checked by
-  // plan_from_json (plan/make_plan.h).
+  // of its mode needs. `where` begins the message.
   void check(const std::string& where) const;
 
   LADDER_FIELDS(Plan, (id, {.most = 100, .pattern = name_pattern}), created, ladder, (workload, absent),

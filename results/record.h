@@ -202,6 +202,8 @@ struct Record : RunEnd {
 
   files::Json recipe;
   std::vector<std::string> optimizations;
+  std::string title = {};                     // of the last of them, after its proof; empty: nobody looked
+  std::optional<ExpectedLosses> losses = {};  // none: of a command, of a peer, or not known
   Workload workload;
   RunTiming timing;
   RunSummary summary;
@@ -226,9 +228,9 @@ struct Record : RunEnd {
   // Something on the machine disturbed a run that ended well.
   [[nodiscard]] bool is_disturbed() const { return is_ok() && flags && !flags->empty(); }
 
-  LADDER_MORE_FIELDS(RunEnd, Record, recipe, optimizations, (workload, absent), timing, summary, memory,
-                     (least_work, absent), (data, absent), (scaling, absent), observations, proofs, environment,
-                     (flags, absent), (monitor, absent), (reproduction, absent), (command, absent))
+  LADDER_MORE_FIELDS(RunEnd, Record, recipe, optimizations, (title, absent), (losses, absent), (workload, absent),
+                     timing, summary, memory, (least_work, absent), (data, absent), (scaling, absent), observations,
+                     proofs, environment, (flags, absent), (monitor, absent), (reproduction, absent), (command, absent))
 };
 
 // Whether a recipe's "device" is "cuda".

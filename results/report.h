@@ -73,27 +73,11 @@ struct Names<Standing> {
   static constexpr std::array list{"measured", "not measured", "contradicted"};
 };
 
-struct ClaimText {
-  std::string claim, source;
-  Standing standing = Standing::not_measured;
-  std::string words;  // with `code`
-
-  LADDER_FIELDS(ClaimText, claim, source, standing, words)
-};
-
 // Paragraphs, with `code`, and blocks of lines that begin with four spaces.
 struct TextPart {
   std::string title, text;
 
   LADDER_FIELDS(TextPart, title, text)
-};
-
-// What there is to tell of an optimization.
-struct TechniqueText {
-  std::vector<TextPart> parts;
-  std::vector<ClaimText> claims;
-
-  LADDER_FIELDS(TechniqueText, parts, claims)
 };
 
 // What Google Benchmark measured of single operations.
@@ -112,9 +96,9 @@ struct ReportedStudy {
   Study study;
   std::vector<ReportedRun> runs;  // in the order in which they were made
   std::vector<RungLosses> losses;
-  std::map<std::string, TechniqueText> techniques;  // by optimization
-  std::vector<size_t> noise;                        // those of the report's that say something of it
-  std::vector<Prediction> predictions;              // of rungs whose least work is known
+  std::map<std::string, std::vector<TextPart>> techniques;  // their texts, by optimization
+  std::vector<size_t> noise;                                // those of the report's that say something of it
+  std::vector<Prediction> predictions;                      // of rungs whose least work is known
   StudySaid said;
 
   LADDER_FIELDS(ReportedStudy, source, study, runs, losses, techniques, noise, (predictions, absent), said)

@@ -154,6 +154,7 @@ struct StudyRung {
   size_t index = 0;
   std::optional<std::string> optimization;
   std::string title, label, summary;  // label: "+ bf16 autocast"
+  std::string text;                   // the file of its text, as in the plan
   std::optional<std::string> peer;    // who did the work; none: this program
   std::optional<size_t> against;
   RungStatus status = RungStatus::measured;
@@ -183,7 +184,8 @@ struct StudyRung {
 
   [[nodiscard]] bool is_measured() const { return status == RungStatus::measured; }
 
-  LADDER_FIELDS(StudyRung, index, optimization, title, label, summary, (peer, absent), (against, absent), status,
+  LADDER_FIELDS(StudyRung, index, optimization, title, label, summary,
+                (text, {.none = None::absent, .pattern = text_pattern}), (peer, absent), (against, absent), status,
                 reason, (out_of_memory, absent), recipe, recipe_diff, (workload, absent), runs_ok, ms_per_step,
                 tokens_per_s, speedup_first, (speedup_against, {.name = "speedup_previous"}), peak_memory_bytes,
                 (memory, absent), (least_work, absent), (batches, absent), (skipped_steps, absent),

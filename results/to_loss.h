@@ -121,7 +121,7 @@ struct Names<RateVerdict> {
   static constexpr std::array list{"too low", "good", "too high"};
 };
 
-// Why; training/rate_verdict.h has the rules.
+// Why; study/training/rate_verdict.h has the rules.
 enum class RateReason { falls_slowly, still_falling, near_the_best, falls_behind, oscillates, diverged };
 template <>
 struct Names<RateReason> {

@@ -16,7 +16,7 @@
 namespace results {
 
 // A roofline as a trace holds it: how far each part of a step is from what the device allows. It is computed by
-// ablations/profile/roofline_limits.h.
+// study/trace/roofline.h.
 
 struct Limits {
   double flops_per_s = 0, bytes_per_s = 0;
@@ -25,6 +25,16 @@ struct Limits {
   std::string refuted = {};   // what ran faster than the measured limits, which these replace; empty: nothing
 
   LADDER_FIELDS(Limits, flops_per_s, bytes_per_s, source, flops_per_byte, (refuted, absent))
+};
+
+// The least that an operation of a step costs (ablations/techniques/step_table.h). It is not written.
+struct Cost {
+  std::string phase;  // "forward", "backward", "clip", "update"
+  std::string op;     // as in ops.h; "clip", "adamw"
+  std::string part;   // as the model announces it (Ops::on_part): "c_attn", "ln_1", "head"; "" of clip and adamw
+  int64_t calls = 0;  // per step
+  double flops = 0;   // per step
+  double bytes = 0;   // per step
 };
 
 // Which limit takes the larger part of the time at the limit; `none` where there is no limit.
@@ -111,7 +121,7 @@ struct TraceSummary {
   double wall_ms = 0;  // without tracing
   double traced_wall_ms = 0;
   double busy_ms = 0, least_busy_ms = 0, most_busy_ms = 0;
-  std::optional<double> busy_percent, idle_ms;  // as written; read them by busy_of (trace_summary.h)
+  std::optional<double> busy_percent, idle_ms;  // as written; read them by busy_of (study/trace/divided_step.h)
   Gaps gaps;
   std::optional<double> launch_bound_percent;  // a GPU's, as both kinds of launches are
   int64_t operations = 0, kernels = 0, copies = 0, sets = 0;

@@ -1,5 +1,5 @@
-// What a training leaves in its folder (training/training_log.h). `training.json` says what is trained and how. Each
-// line of log.jsonl is a step. `checkpoint.json` stands beside the weights that it is about. Their schemas are
+// What a training leaves in its folder (study/training/training_log.h). `training.json` says what is trained and how.
+// Each line of log.jsonl is a step. `checkpoint.json` stands beside the weights that it is about. Their schemas are
 // results/schemas/training.v1.json, training_step.v1.json and checkpoint.v1.json.
 #pragma once
 
@@ -110,7 +110,7 @@ struct TrainingStep {
   double ms = 0;               // mean over the steps that were looked at together
   double tokens_per_s = 0;
   std::optional<double> mfu;          // 0.47: 47 %; absent where no peak of the device is known
-  std::optional<double> spike;        // the loss's z-score (training/quality.h), where it is a spike
+  std::optional<double> spike;        // the loss's z-score (study/training/quality.h), where it is a spike
   std::optional<std::string> sample;  // what the model wrote after the step, UTF-8
 
   LADDER_FIELDS(TrainingStep, (step, {.least = 1, .most = 1000000}), (tokens, from_1), loss, (validation_loss, absent),
@@ -159,7 +159,7 @@ struct TrainingStretch {
   double learning_rate = 0;               // of the last step
   double tokens_per_s = 0;                // all their tokens over all their time
   std::optional<double> validation_loss;  // the last one
-  int64_t spikes = 0;                     // training/quality.h
+  int64_t spikes = 0;                     // study/training/quality.h
 
   LADDER_FIELDS(TrainingStretch, (first, from_1), (last, from_1), loss, norm, (learning_rate, from_0),
                 (tokens_per_s, from_0), validation_loss, (spikes, from_0))

@@ -1,10 +1,7 @@
 #include "study/analysis.h"
 
-#include "ablations/profile/explain.h"
-#include "ablations/profile/trace_summary.h"
 #include "ablations/run/options.h"
 #include "ablations/run/study_folder.h"
-#include "ablations/techniques/techniques.h"
 #include "harness/process/utc.h"
 #include "harness/stats/stats.h"
 #include "study/attribution.h"
@@ -12,6 +9,8 @@
 #include "study/looks.h"
 #include "study/measured.h"
 #include "study/rung_summary.h"
+#include "study/trace/divided_step.h"
+#include "study/trace/explain.h"
 #include "text/figures.h"
 
 #include <fmt/format.h>
@@ -73,7 +72,8 @@ void warn_of_unwatched(const Measured& measured, Lines& warnings) {
   }
 }
 
-// Of what was added to a command: the title of the rung that has it alone, or that leaves it out.
+// What an optimization, or what was added to a command, is called: the title of the rung that has it alone, or that
+// leaves it out.
 std::string title_of_piece(const Plan& plan, const std::string& piece) {
   const auto rung = std::ranges::find(plan.rungs, piece, &Rung::optimization);
   if (rung == plan.rungs.end()) return piece;
@@ -90,8 +90,7 @@ std::vector<Worth> worths_of(const Plan& plan, const Measured& measured, const R
   }
   std::vector<Worth> worths = attribution(plan, times, reasons);
   for (Worth& worth : worths) {
-    const Optimization* const known = find_optimization(worth.optimization);
-    worth.title = plan.commands || known == nullptr ? title_of_piece(plan, worth.optimization) : known->title;
+    worth.title = title_of_piece(plan, worth.optimization);
   }
   return worths;
 }
@@ -305,7 +304,7 @@ void warn_of_rungs(const Plan& plan, const Measured& measured, const Rungs& rung
       warn(fmt::format("what it alone brings is not known: \"{}\" before it has no number", plan.rungs[*below].title));
     }
     const bool is_threaded = plan.workload.threads > 1;  // then timing decides in which order is added
-    const double allowed = is_threaded ? tolerance_between(planned.recipe, planned.recipe) : 0;
+    const double allowed = is_threaded ? planned.losses.value_or(ExpectedLosses()).tolerance : 0;
     if (planned.command) {
       warn_of_command(*rung.command, data, warn);
       continue;

@@ -1,7 +1,6 @@
 #include "study/guard.h"
 
 #include "ablations/plan/peer.h"
-#include "ablations/techniques/techniques.h"
 #include "harness/stats/stats.h"
 
 #include <boost/math/distributions/students_t.hpp>
@@ -91,8 +90,8 @@ bool is_worse(const Guard& one, const Guard& other) {
 
 Guard guard_rung(const Rung& rung, const RunsByRepeat& runs, const Rung& reference,
                  const RunsByRepeat& reference_runs) {
-  const double tolerance = std::max(tolerance_between(rung.recipe, reference.recipe), peer_tolerance(rung.peer));
-  return worst_of(runs, reference_runs, tolerance, known_offset(rung.recipe, reference.recipe, !rung.peer.empty()));
+  const ExpectedLosses &own = rung.losses.value(), &its = reference.losses.value();
+  return worst_of(runs, reference_runs, std::max(own.tolerance, its.tolerance), own.offset - its.offset);
 }
 
 const RunData& partner_of(int64_t repeat, const RunsByRepeat& reference_runs) {

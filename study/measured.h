@@ -18,6 +18,7 @@ struct RunData {
   double median_ms = 0;
   double work = 1;  // of a step, by which its time is divided before it is compared: commands' tokens, if all tell them
   files::Json recipe;                    // as its record has it
+  std::string title;                     // likewise
   std::vector<double> timed_ms, losses;  // losses of steps; NaN where it was not finite
   std::vector<int64_t> loss_steps;       // which step each of these losses is of: from 1 on, or as a command counts
   std::vector<double> data_ms;           // of the timed steps; empty: not known

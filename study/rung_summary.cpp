@@ -1,10 +1,9 @@
 #include "study/rung_summary.h"
 
 #include "ablations/plan/modes.h"
-#include "ablations/profile/rates.h"
-#include "ablations/techniques/techniques.h"
 #include "harness/stats/stats.h"
 #include "study/judge.h"
+#include "study/trace/roofline.h"
 
 #include <algorithm>
 #include <cmath>
@@ -46,21 +45,6 @@ std::optional<double> median_of(const RunsByRepeat& runs, std::optional<int64_t>
   return values.empty() ? std::nullopt : std::optional(harness::median(values));
 }
 
-std::string summary_in(const Plan& plan, size_t index) {
-  const Rung& rung = plan.rungs[index];
-  if (rung.command) return "";
-  const Optimization* optimization = find_optimization(rung.optimization);
-  if (!rung.peer.empty()) return "The recipe of the rung it stands for, run by PyTorch.";
-  if (rung.name == "full") return "Every optimization of the ladder that applies on this machine.";
-  if (index != plan.reference) {
-    if (plan.mode == Mode::factorial && rung.recipe == plan.rungs[plan.reference].recipe) {
-      return "Without the others it changes nothing: the recipe is the reference's, and the ratio is noise.";
-    }
-    if (optimization == nullptr && !rung.applied.empty()) return "Several optimizations at once.";
-  }
-  return optimization != nullptr ? optimization->summary : "The recipe from which the ladder starts.";
-}
-
 // A field that the rung's records do not have is newer than they are, and they had its plain value. So a stored study
 // stays as it is when recipes get a field more.
 void leave_out_unknown(const files::Json& recorded, files::Json& recipe) {
@@ -83,8 +67,9 @@ StudyRung planned_rung(const Plan& plan, size_t index) {
   StudyRung rung;
   rung.index = index;
   if (!planned.optimization.empty()) rung.optimization = planned.optimization;
-  rung.title = planned.peer.empty() ? planned.title : peer_title(planned.peer);
-  rung.summary = summary_in(plan, index);
+  rung.title = planned.title;
+  rung.summary = planned.summary;
+  rung.text = planned.text;
   if (!planned.peer.empty()) rung.peer = planned.peer;
   rung.against = planned.against;
   if (planned.status == Rung::Status::not_applicable) rung.status = RungStatus::not_applicable;
@@ -145,10 +130,8 @@ StudyRung rung_by_itself(const Plan& plan, size_t index, const Measured& measure
     if (!rung.peer && !rung.command) leave_out_unknown(runs.begin()->second.recipe, rung.recipe);
     rung.runs_ok = runs.size();
     judge_alone(runs, rung);
-    const Optimization* optimization = rung.command ? nullptr : find_optimization(plan.rungs[index].optimization);
-    if (optimization != nullptr && rung.title == optimization->title) {
-      rung.title = title_after_proof(*optimization, runs.begin()->second.observations);
-    }
+    const std::string& seen = runs.begin()->second.title;
+    if ((rung.optimization || rung.peer) && !seen.empty() && plan.mode != Mode::leave_one_out) rung.title = seen;
   } else if (rung.is_measured()) {
     rung.status = failure == measured.failures.end() ? RungStatus::missing : RungStatus::failed;
     rung.reason = failure == measured.failures.end() ? "its runs have not been made yet" : failure->second.reason;
@@ -204,7 +187,8 @@ void add_numbers(const Rung& planned, const RunsByRepeat& runs, const std::strin
   rung.least_work = first.least_work;
   if (skipped > 0) rung.skipped_steps = skipped;
   rung.page_faults_per_step = harness::median(faults);
-  rung.mfu = mfu(planned.recipe, gpu, first.flops_per_step, rung.ms_per_step->median);
+  rung.mfu =
+      mfu(planned.recipe.device == model::Device::cpu ? "" : gpu, first.flops_per_step, rung.ms_per_step->median);
 }
 
 bool is_about_batches(const Plan& plan) {

@@ -55,4 +55,8 @@ std::string number_of(int64_t things, const std::string& one) {
   return fmt::format("{} {}{}", count, one, things == 1 ? "" : "s");
 }
 
+std::string flops_text(double flops_per_s) {
+  return flops_per_s < 1e12 ? number(flops_per_s / 1e9) + " GFLOP/s" : number(flops_per_s / 1e12) + " TFLOP/s";
+}
+
 }  // namespace text

@@ -39,4 +39,7 @@ std::string clock_time(double seconds);
 // "3 runs", "1 run".
 std::string number_of(int64_t things, const std::string& one);
 
+// "792 TFLOP/s", "62.7 GFLOP/s"
+std::string flops_text(double flops_per_s);
+
 }  // namespace text

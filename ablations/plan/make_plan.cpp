@@ -1,7 +1,5 @@
 #include "ablations/plan/make_plan.h"
 
-#include "ablations/techniques/techniques.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,19 +27,6 @@ void shuffle(std::vector<T>& values, std::mt19937_64& random) {
 }
 
 }  // namespace
-
-Plan plan_from_json(const files::Json& json, const std::string& where) {
-  Plan plan = value_from<Plan>(json, where);
-  const auto check_known = [&](const std::string& optimization) {
-    if (plan.commands || find_optimization(optimization) != nullptr) return;
-    throw std::invalid_argument(fmt::format("{}: unknown optimization \"{}\"", where, optimization));
-  };
-  for (const Rung& rung : plan.rungs) {
-    if (!rung.optimization.empty()) check_known(rung.optimization);
-    std::ranges::for_each(rung.applied, check_known);
-  }
-  return plan;
-}
 
 std::string study_id(const std::string& ladder, const std::string& created) {
   std::string stamp;

@@ -12,10 +12,6 @@
 
 namespace ablations {
 
-// A plan from its file's JSON. Throws std::invalid_argument if it violates the schema, contradicts itself, or names an
-// unknown optimization. `where` begins the message.
-Plan plan_from_json(const files::Json& json, const std::string& where);
-
 // shape_of: the size of the plan's steps, or of a rung's. reference_of: the rung that guards a rung. None for the
 // reference itself. Only a cumulative ladder has one for every other rung.
 Shape shape_of(const Plan& plan);

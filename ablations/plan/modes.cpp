@@ -281,6 +281,30 @@ void add_peers(std::vector<Rung>& rungs, const Design& design, const std::string
   }
 }
 
+std::string summary_of(const Rung& rung, const Rung& reference, Mode mode) {
+  if (!rung.peer.empty()) return "The recipe of the rung it stands for, run by PyTorch.";
+  if (rung.name == "full") return "Every optimization of the ladder that applies on this machine.";
+  const Optimization* optimization = find_optimization(rung.optimization);
+  if (&rung != &reference) {
+    if (mode == Mode::factorial && rung.recipe == reference.recipe) {
+      return "Without the others it changes nothing: the recipe is the reference's, and the ratio is noise.";
+    }
+    if (optimization == nullptr && !rung.applied.empty()) return "Several optimizations at once.";
+  }
+  return optimization != nullptr ? optimization->summary : "The recipe from which the ladder starts.";
+}
+
+// Adds what a study says of a rung and judges it by, so that it needs to know no technique.
+void describe(std::vector<Rung>& rungs, Mode mode) {
+  const Rung& reference = rungs[reference_rung(rungs)];
+  for (Rung& rung : rungs) {
+    rung.summary = summary_of(rung, reference, mode);
+    if (find_optimization(rung.optimization) != nullptr) rung.text = text_file(rung.optimization);
+    rung.losses = expected_losses(rung.recipe, !rung.peer.empty());
+    rung.losses->tolerance = std::max(rung.losses->tolerance, peer_tolerance(rung.peer));
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> mode_names() { return {Names<Mode>::list.begin(), Names<Mode>::list.end()}; }
@@ -333,7 +357,10 @@ std::vector<Rung> rungs_of(const Ladder& ladder, const Design& design, const Sha
   // A factorial is asked for what its factors are worth, whatever that is.
   std::vector<Rung> rungs = climb(ladder, machine, design.mode == Mode::factorial ? nullptr : choose);
   const size_t reference = reference_rung(rungs);
-  if (rungs[reference].status != Rung::Status::planned) return rungs;  // nothing applies
+  if (rungs[reference].status != Rung::Status::planned) {  // nothing applies
+    describe(rungs, design.mode);
+    return rungs;
+  }
   std::vector<std::string> candidates;
   for (size_t i = reference + 1; i < rungs.size(); ++i) {
     if (rungs[i].status == Rung::Status::planned) candidates.push_back(rungs[i].optimization);
@@ -361,6 +388,7 @@ std::vector<Rung> rungs_of(const Ladder& ladder, const Design& design, const Sha
       break;
   }
   add_peers(rungs, design, ladder.name, shape);
+  describe(rungs, design.mode);
   return rungs;
 }
 

@@ -61,7 +61,9 @@ Json identity_of(const Plan& plan) {
   if (plan.quick) return identity_of(whole_plan(plan));
   Json content = shared_part(plan);
   for (size_t i = 0; i < plan.rungs.size(); ++i) {
-    if (!plan.rungs[i].command) content["rungs"][i]["recipe"] = model::recipe_diff({}, plan.rungs[i].recipe);
+    Json& rung = content["rungs"][i];
+    for (const char* told : {"summary", "text", "losses"}) rung.erase(told);  // another version may tell it otherwise
+    if (!plan.rungs[i].command) rung["recipe"] = model::recipe_diff({}, plan.rungs[i].recipe);
   }
   return {{"id", plan.id}, {"sha256", files::sha256_hex(content.dump())}};
 }

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace ablations {
 
 using files::Json;
@@ -34,10 +36,6 @@ std::string rate_of(const model::Recipe& recipe) {
   }
   if (recipe.device == Device::cuda && recipe.fp8 == model::Fp8::all) return "fp8";
   return std::string(name_of(multiplied_in(recipe)));
-}
-
-std::string flops_text(double flops_per_s) {
-  return flops_per_s < 1e12 ? number(flops_per_s / 1e9) + " GFLOP/s" : number(flops_per_s / 1e12) + " TFLOP/s";
 }
 
 Json to_json(const Rates& rates) {
@@ -83,24 +81,22 @@ NumberType multiplied_in(const model::Recipe& recipe) {
   return recipe.device == model::Device::cuda && may_round ? NumberType::tf32 : NumberType::fp32;
 }
 
-Mfu mfu(const model::Recipe& recipe, const std::string& gpu, double flops_per_step, double ms_per_step) {
+std::optional<Limits> limits_from_rates(const model::Recipe& recipe, const Rates& rates) {
+  const auto named = [&](const std::string& what) {
+    return std::ranges::find_if(rates.rates, [&](const Rate& rate) { return rate.what == what; });
+  };
+  const auto copy = named("copy"), update = named("update"), product = named(rate_of(recipe));
+  if (copy == rates.rates.end() || update == rates.rates.end() || product == rates.rates.end()) return std::nullopt;
+  const Rate& memory = update->measured > copy->measured ? *update : *copy;
+  return Limits{product->measured, memory.measured,
+                fmt::format("measured: {} {}, {} of {}", product->what, product->size, memory.what, memory.size)};
+}
+
+std::optional<Limits> limits_from_data_sheet(const model::Recipe& recipe, const std::string& gpu) {
   const auto peaks = harness::peaks_of(gpu);
-  Mfu result{.type = peaks && !peaks->bf16 ? NumberType::fp16 : NumberType::bf16};
-  result.formula = fmt::format("6 N + 6 L C T FLOPs per token, N without padding rows, over the dense {} peak",
-                               name_of(result.type));
-  const auto peak = peaks ? peaks->of(result.type) : std::nullopt;
-  if (recipe.device == model::Device::cpu) {
-    result.reason = "there is no table of peaks for CPUs";
-  } else if (!peaks) {
-    result.reason = fmt::format("\"{}\" is not in the table of peaks", gpu);
-  } else if (!peak) {
-    result.reason = fmt::format("the table has no {} peak for \"{}\"", name_of(result.type), gpu);
-  } else {
-    result.value = flops_per_step / (ms_per_step / 1e3) / *peak;
-    result.peak_flops = *peak;
-    result.peak_source = peaks->source;
-  }
-  return result;
+  const auto flops = peaks ? peaks->of(multiplied_in(recipe)) : std::nullopt;
+  if (!flops || recipe.device != model::Device::cuda) return std::nullopt;
+  return Limits{*flops, peaks->bytes_per_s, peaks->source};
 }
 
 }  // namespace ablations

@@ -5,7 +5,7 @@
 #include "files/json_file.h"
 #include "harness/machine/peaks.h"
 #include "model/recipe.h"
-#include "results/record.h"
+#include "results/trace.h"
 
 #include <optional>
 #include <string>
@@ -41,23 +41,19 @@ double rough_update_rate();
 // The name of the rate that limits a recipe's matrix products.
 std::string rate_of(const model::Recipe& recipe);
 
-// "792 TFLOP/s", "62.7 GFLOP/s"
-std::string flops_text(double flops_per_s);
-
 files::Json to_json(const Rates& rates);
 
 // At most 80 columns, unless the device's name is longer.
 std::string rates_text(const Rates& rates);
 
-// Model FLOPs utilization: the FLOPs that the model needs, by MFU's formula, over what the device could have done in
-// the same time. One peak serves all rungs of a device: its maker's dense figure for bf16, or for fp16 where it has no
-// bf16. So MFU rises with tokens/s.
-
 // What matrix products are made in: autocast's type, else TF32 where a GPU may take it for float32, else fp32. On a CPU
 // the recipe does not say how oneDNN makes float32 products.
 harness::NumberType multiplied_in(const model::Recipe& recipe);
 
-// `gpu`: the device's name, empty where there is none. flops_per_step: Config::flops_per_token times tokens.
-Mfu mfu(const model::Recipe& recipe, const std::string& gpu, double flops_per_step, double ms_per_step);
+// What the machine reached; none where the recipe's kind of product was not measured.
+std::optional<Limits> limits_from_rates(const model::Recipe& recipe, const Rates& rates);
+
+// The device's data sheet in place of a measured rate; none: it is not known.
+std::optional<Limits> limits_from_data_sheet(const model::Recipe& recipe, const std::string& gpu);
 
 }  // namespace ablations

@@ -15,6 +15,7 @@
 #include "harness/stats/stats.h"
 #include "model/gpt2.h"
 #include "model/precision.h"
+#include "study/trace/divided_step.h"
 
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
@@ -79,7 +80,7 @@ TracedRun trace_run(const RunOptions& options, const std::string& title) {
     for (std::string& flag : harness::flags(monitor->end())) flags.push_back(std::move(flag));
   }
   TraceSummary summary = summarize(trace, harness::median(timed));
-  if (const std::string slower = slower_when_traced(summary); !slower.empty()) flags.push_back(slower);
+  if (const std::string slower = study::slower_when_traced(summary); !slower.empty()) flags.push_back(slower);
   const harness::Machine& machine = harness::this_machine();
   return {.document = {.created = harness::utc_now(),
                        .title = title,

@@ -120,7 +120,7 @@ Reproduction compare_losses(const Record& record, const Record& again) {
                       std::back_inserter(reproduction.excuses));
     const model::Recipe recipe = record.known_recipe("the record");
     const bool is_small =
-        reproduction.largest_deviation && *reproduction.largest_deviation <= tolerance_between(recipe, recipe);
+        reproduction.largest_deviation && *reproduction.largest_deviation <= expected_losses(recipe).tolerance;
     if (!reproduction.identical && is_small && again.environment.threads != 1) {
       reproduction.excuses.emplace_back("several threads may add in a different order each time");
     }

@@ -171,6 +171,12 @@ Record measured_run(const RunOptions& options, const std::function<void(int64_t)
   record.started = started;
   record.recipe = model::to_json(options.recipe);
   record.optimizations = options.applied;
+  record.losses = expected_losses(options.recipe);
+  if (!options.applied.empty()) {
+    if (const Optimization* last = find_optimization(options.applied.back())) {
+      record.title = title_after_proof(*last, seen.observations);
+    }
+  }
   record.workload = workload.description();
   record.summary = summary_of(std::span(timing.step_ms).subspan(static_cast<size_t>(timing.warmup_steps)),
                               trainer.tokens_per_step());

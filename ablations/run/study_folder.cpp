@@ -83,7 +83,7 @@ void check_has_no_links(const fs::path& folder, const std::set<std::string>& nam
 Plan open_study(const fs::path& folder) {
   const fs::path file = folder / "plan.json";
   if (!fs::exists(file)) throw std::invalid_argument(fmt::format("{}: holds no study (no plan.json)", folder.string()));
-  return plan_from_json(files::read_any_json(file), file.string());
+  return value_from<Plan>(files::read_any_json(file), file.string());
 }
 
 fs::path record_file(const fs::path& folder, const std::string& run_id) {

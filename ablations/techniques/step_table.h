@@ -4,6 +4,7 @@
 
 #include "model/config.h"
 #include "model/recipe.h"
+#include "results/trace.h"
 
 #include <cstdint>
 #include <string>
@@ -83,16 +84,7 @@ StepTable step_table(const StepSizes& sizes);
 // A gradient has the type of what it is the gradient of. The first micro-step writes gradients of weights once; each
 // later one reads and writes them. Internal data of an implementation is not counted (LayerNorm's statistics,
 // attention's logsumexp, low-precision copies of weights).
-
-struct Cost {
-  std::string phase;  // "forward", "backward", "clip", "update"
-  std::string op;     // as in ops.h; "clip", "adamw"
-  std::string part;   // as the model announces it (Ops::on_part): "c_attn", "ln_1", "head"; "" of clip and adamw
-  int64_t calls = 0;  // per step
-  double flops = 0;   // per step
-  double bytes = 0;   // per step
-};
-
+//
 // The costs of one step: `accumulation` micro-steps of B sequences of T tokens.
 std::vector<Cost> step_costs(const model::Config& config, const model::Recipe& recipe, int64_t B, int64_t T,
                              int64_t accumulation);

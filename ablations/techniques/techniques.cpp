@@ -119,21 +119,15 @@ std::string recipe_obstacle(const Recipe& recipe, const Machine& machine) {
   return "";
 }
 
-double tolerance_between(const Recipe& recipe, const Recipe& reference) {
-  double widest = 1e-3;  // float32, another order of sums
+ExpectedLosses expected_losses(const Recipe& recipe, bool of_peer) {
+  ExpectedLosses expected{.tolerance = 1e-3};  // float32, another order of sums
   for (const Technique& technique : techniques()) {
-    if (!technique.tolerance) continue;
-    widest = std::max({widest, technique.tolerance(recipe), technique.tolerance(reference)});
+    if (technique.tolerance) expected.tolerance = std::max(expected.tolerance, technique.tolerance(recipe));
   }
-  return widest;
-}
-
-double known_offset(const Recipe& recipe, const Recipe& reference, bool of_peer) {
-  const auto columns_of = [](const Recipe& of, bool has_fused_loss) {
-    return static_cast<double>(has_fused_loss ? model::Config().vocabulary : of.vocabulary_rows);
-  };
-  const auto is_fused = [](const Recipe& of) { return of.cross_entropy == model::CrossEntropy::fused; };
-  return std::log(columns_of(recipe, is_fused(recipe) && !of_peer) / columns_of(reference, is_fused(reference)));
+  const double words = static_cast<double>(model::Config().vocabulary);
+  const bool skips_padding = recipe.cross_entropy == model::CrossEntropy::fused && !of_peer;
+  if (!skips_padding) expected.offset = std::log(static_cast<double>(recipe.vocabulary_rows) / words);
+  return expected;
 }
 
 std::vector<Proof> prove(const Recipe& recipe, const RunFacts& facts) {

@@ -44,14 +44,10 @@ std::string recipe_obstacle(const model::Recipe& recipe, const harness::Machine&
 // Why batches cannot be made so of the data, a text or a token file; empty: they can.
 std::string batches_obstacle(model::Batches batches, const std::filesystem::path& data);
 
-// How far the losses of two correct programs may differ, in nats. It is the widest tolerance that a technique gives one
-// of the two recipes, and at least 1e-3, float32's. Earlier rungs of a ladder do not count.
-double tolerance_between(const model::Recipe& recipe, const model::Recipe& reference);
-
-// By how much a correct program's first loss is above the reference's, in nats. It is the logarithm of how many times
-// as many columns its softmax has. Padding rows of the vocabulary are columns, except where the fused loss leaves them
-// out. A peer has no such loss.
-double known_offset(const model::Recipe& recipe, const model::Recipe& reference, bool of_peer = false);
+// What a correct program's losses are. The tolerance is the widest that a technique gives the recipe, and at least
+// 1e-3, float32's. The offset is the logarithm of how many times as many columns as words the softmax has. Padding rows
+// of the vocabulary are columns, except where the fused loss leaves them out. A peer has no such loss.
+ExpectedLosses expected_losses(const model::Recipe& recipe, bool of_peer = false);
 
 // A proof of each field of the recipe that has a meaning on its device, also for plain values. Only observations of the
 // run count: the error of a product, attention's node in the autograd graph, operations, library calls, page faults. A

@@ -1,11 +1,11 @@
 #include "ablations/training/checkpoints.h"
 
-#include "ablations/training/training_log.h"
 #include "files/files.h"
 #include "files/printable.h"
 #include "files/sha256.h"
 #include "model/checkpoint.h"
 #include "model/safetensors.h"
+#include "study/training/training_log.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -19,6 +19,8 @@
 #include <system_error>
 
 namespace ablations {
+
+using study::training_file, study::log_file, study::table_file;
 
 namespace fs = std::filesystem;
 

@@ -1,8 +1,8 @@
 #include "ablations/training/training_loop.h"
 
-#include "ablations/profile/rates.h"
-#include "ablations/training/quality.h"
 #include "harness/machine/machine.h"
+#include "study/trace/roofline.h"
+#include "study/training/quality.h"
 
 #include <fmt/format.h>
 
@@ -103,7 +103,7 @@ TrainingEnd carry_on(model::Trainer& trainer, const Training& training, const Tr
   const TrainingSettings& settings = training.settings;
   const std::string gpu = harness::this_machine().gpu ? harness::this_machine().gpu->name : "";
   const double flops_of_one_gpu = training.flops_per_step / static_cast<double>(settings.ranks.value_or(1));
-  SpikeWatch spikes;
+  study::SpikeWatch spikes;
   for (const double loss : hooks.losses_before) (void)spikes.take(loss);
   const int64_t first = trainer.steps_taken();
   const auto begin = Clock::now();
@@ -115,16 +115,17 @@ TrainingEnd carry_on(model::Trainer& trainer, const Training& training, const Tr
     std::vector<TrainingStep> steps;
     for (const model::StepValues& value : values) {
       const int64_t number = ++seen;
-      steps.push_back({.step = number,
-                       .tokens = number * settings.tokens_per_step(),
-                       .loss = if_finite(value.loss),
-                       .learning_rate = settings.learning_rate.at(number - 1),
-                       .norm = if_finite(value.norm),
-                       .clip = if_finite(value.clip),
-                       .ms = ms,
-                       .tokens_per_s = static_cast<double>(settings.tokens_per_step()) / (ms / 1e3),
-                       .mfu = mfu(settings.recipe, gpu, flops_of_one_gpu, ms).value,
-                       .spike = spikes.take(value.loss)});
+      steps.push_back(
+          {.step = number,
+           .tokens = number * settings.tokens_per_step(),
+           .loss = if_finite(value.loss),
+           .learning_rate = settings.learning_rate.at(number - 1),
+           .norm = if_finite(value.norm),
+           .clip = if_finite(value.clip),
+           .ms = ms,
+           .tokens_per_s = static_cast<double>(settings.tokens_per_step()) / (ms / 1e3),
+           .mfu = study::mfu(settings.recipe.device == model::Device::cpu ? "" : gpu, flops_of_one_gpu, ms).value,
+           .spike = spikes.take(value.loss)});
     }
     return steps;
   };

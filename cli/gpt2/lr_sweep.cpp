@@ -1,8 +1,6 @@
 // `ladder train --lr-sweep`: a short training for each learning rate, and what they show.
 #include "ablations/run/gpt2_workload.h"
 #include "ablations/techniques/operations.h"
-#include "ablations/training/rate_verdict.h"
-#include "ablations/training/training_log.h"
 #include "ablations/training/training_loop.h"
 #include "cli/commands.h"
 #include "cli/draw.h"
@@ -16,6 +14,8 @@
 #include "model/trainer.h"
 #include "plots/lr_sweep_text.h"
 #include "plots/training_summary.h"
+#include "study/training/rate_verdict.h"
+#include "study/training/training_log.h"
 #include "text/figures.h"
 
 #include <fmt/format.h>

@@ -1,10 +1,9 @@
 // `ladder profile`: traces one recipe in this process, or compares two, each traced by a process of its own.
 #include "ablations/plan/ladder_file.h"
-#include "ablations/profile/explain.h"
 #include "ablations/profile/profile_counters.h"
 #include "ablations/profile/rates.h"
-#include "ablations/profile/roofline_limits.h"
 #include "ablations/profile/trace_run.h"
+#include "ablations/techniques/step_table.h"
 #include "ablations/run/child.h"
 #include "ablations/run/gpt2_workload.h"
 #include "ablations/run/memory.h"
@@ -22,6 +21,8 @@
 #include "harness/process/process.h"
 #include "harness/process/unfit.h"
 #include "model/precision.h"
+#include "study/trace/explain.h"
+#include "study/trace/roofline.h"
 #include "text/text.h"
 
 #include <fmt/format.h>
@@ -51,7 +52,7 @@ void write_files(const fs::path& folder, const std::string& name, const TracedRu
 std::pair<std::string, std::string> named(const ProfileFlags& flags) {
   const auto both_of = [](const Rung& rung) { return std::pair(name_of(rung), label_of(rung)); };
   if (!flags.step.plan.empty()) {
-    const Plan plan = plan_from_json(files::read_any_json(flags.step.plan), flags.step.plan);
+    const Plan plan = value_from<Plan>(files::read_any_json(flags.step.plan), flags.step.plan);
     return both_of(plan.rungs[planned_run(plan, flags.step).rung]);
   }
   if (flags.step.rung.empty()) return {"recipe", flags.step.recipe.empty() ? "the plain recipe" : flags.step.recipe};

@@ -3,7 +3,7 @@
 
 #include "ablations/plan/make_plan.h"
 #include "ablations/profile/estimate.h"
-#include "cli/flags.h"
+#include "cli/gpt2/request.h"
 
 #include <string>
 

@@ -263,7 +263,7 @@ RunOptions options_again(const StepFlags& run) {
 
 // A run of a plan, as the runner starts it.
 RunOptions planned_options(const StepFlags& run) {
-  const Plan plan = plan_from_json(files::read_any_json(run.plan), run.plan);
+  const Plan plan = value_from<Plan>(files::read_any_json(run.plan), run.plan);
   const PlannedRun& planned = planned_run(plan, run);
   const Rung& rung = plan.rungs[planned.rung];
   const Shape shape = shape_of(plan, planned.rung);

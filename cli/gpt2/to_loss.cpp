@@ -5,8 +5,6 @@
 #include "ablations/run/memory.h"
 #include "ablations/run/run_setting.h"
 #include "ablations/run/study_folder.h"
-#include "ablations/training/quality.h"
-#include "ablations/training/training_log.h"
 #include "cli/commands.h"
 #include "cli/defaults.h"
 #include "cli/draw.h"
@@ -23,6 +21,8 @@
 #include "model/config.h"
 #include "plots/to_loss_text.h"
 #include "plots/training_summary.h"
+#include "study/training/quality.h"
+#include "study/training/training_log.h"
 #include "text/figures.h"
 
 #include <fmt/format.h>

@@ -3,7 +3,6 @@
 #include "ablations/run/reproduce.h"
 #include "ablations/techniques/operations.h"
 #include "ablations/training/checkpoints.h"
-#include "ablations/training/training_log.h"
 #include "ablations/training/training_loop.h"
 #include "cli/commands.h"
 #include "cli/defaults.h"
@@ -21,6 +20,7 @@
 #include "model/data_parallel.h"
 #include "model/ranks.h"
 #include "model/trainer.h"
+#include "study/training/training_log.h"
 #include "text/figures.h"
 #include "text/text.h"
 

@@ -1,7 +1,6 @@
 #include "study/gate/compare.h"
 
 #include "ablations/run/run_setting.h"
-#include "ablations/techniques/techniques.h"
 #include "harness/process/unfit.h"
 #include "harness/process/utc.h"
 #include "harness/stats/verdict.h"
@@ -88,9 +87,13 @@ ComparedLoss compared_loss(const Sample& base, const Sample& head, size_t pairs)
     return none;
   }
   if (base.records.front().command) return compared_commands(base, head, pairs);
-  const model::Recipe before_recipe = recipe_of(base.records.front()), after_recipe = recipe_of(head.records.front());
-  const double tolerance = tolerance_between(after_recipe, before_recipe);
-  const double offset = known_offset(after_recipe, before_recipe);
+  const auto &its = base.records.front().losses, &own = head.records.front().losses;
+  if (!its || !own) {
+    ComparedLoss none;
+    none.message = "losses are not compared: an older record does not say by how much they may differ";
+    return none;
+  }
+  const double tolerance = std::max(own->tolerance, its->tolerance), offset = own->offset - its->offset;
   bool identical = true;
   Guard worst;
   for (size_t i = 0; i < pairs; ++i) {

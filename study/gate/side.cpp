@@ -2,7 +2,6 @@
 
 #include "ablations/run/run_setting.h"
 #include "ablations/run/study_folder.h"
-#include "ablations/techniques/techniques.h"
 #include "files/files.h"
 #include "study/analysis.h"
 #include "study/archive/study_files.h"
@@ -27,9 +26,7 @@ namespace {
 std::string record_label(const Record& record) {
   if (record.command) return record.command->text;
   if (record.optimizations.empty()) return "start";
-  const std::string& name = record.optimizations.back();
-  const Optimization* last = find_optimization(name);
-  return "+ " + (last == nullptr ? name : last->title);
+  return "+ " + (record.title.empty() ? record.optimizations.back() : record.title);
 }
 
 void add_study(Side& side, const fs::path& folder) {
@@ -47,7 +44,9 @@ void add_study(Side& side, const fs::path& folder) {
     const Rung& rung = plan.rungs[run.rung];
     const fs::path file = record_file(folder, run.id);
     if (!rung.peer.empty() || !fs::exists(file)) continue;
-    add_record(side, label_of(plan, run.rung, rung.title), read_document<Record>(file), &study.rungs[run.rung]);
+    auto record = read_document<Record>(file);
+    if (!record.losses) record.losses = rung.losses;
+    add_record(side, label_of(plan, run.rung, rung.title), record, &study.rungs[run.rung]);
   }
 }
 

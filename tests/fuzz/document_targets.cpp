@@ -3,12 +3,8 @@
 #include "ablations/plan/ladder_file.h"
 #include "ablations/plan/make_plan.h"
 #include "ablations/plan/modes.h"
-#include "ablations/profile/explain.h"
 #include "ablations/run/study_folder.h"
 #include "ablations/techniques/techniques.h"
-#include "ablations/training/quality.h"
-#include "ablations/training/rate_verdict.h"
-#include "ablations/training/training_log.h"
 #include "files/files.h"
 #include "files/json_file.h"
 #include "files/printable.h"
@@ -30,6 +26,10 @@
 #include "study/archive/seal.h"
 #include "study/gate/baseline_file.h"
 #include "study/gate/compare.h"
+#include "study/trace/explain.h"
+#include "study/training/quality.h"
+#include "study/training/rate_verdict.h"
+#include "study/training/training_log.h"
 #include "tests/harness/machines.h"
 
 #include <fmt/format.h>
@@ -80,7 +80,7 @@ class Folder {
  public:
   Folder() {
     fs::create_directories(folder_ / "records");
-    const Plan plan = ablations::plan_from_json(seed("plan/valid.json"), "plan");
+    const Plan plan = results::value_from<results::Plan>(seed("plan/valid.json"), "plan");
     for (const auto& run : plan.runs) {
       fs::create_symlink(record_.path(), ablations::record_file(folder_, run.id));
     }
@@ -171,16 +171,17 @@ bool read_plan(std::string_view bytes) {
   static const Folder folder;
   static const std::string record = seed("record/valid.json").dump();
   return taken([&] {
-    const Plan plan = ablations::plan_from_json(files::parse_json(bytes, "file"), "file");
+    const Plan plan = results::value_from<results::Plan>(files::parse_json(bytes, "file"), "file");
     const Json again = results::json_of(plan);
-    require(results::json_of(ablations::plan_from_json(again, "again")) == again, "a plan changes when it is copied");
+    require(results::json_of(results::value_from<results::Plan>(again, "again")) == again,
+            "a plan changes when it is copied");
     folder.analyse(plan, record);
   });
 }
 
 bool read_record(std::string_view bytes) {
   static const Folder folder;
-  static const Plan plan = ablations::plan_from_json(seed("plan/valid.json"), "plan");
+  static const Plan plan = results::value_from<results::Plan>(seed("plan/valid.json"), "plan");
   return taken([&] { folder.analyse(plan, bytes); });
 }
 

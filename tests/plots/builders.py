@@ -299,8 +299,7 @@ def command(losses="", typed="python loop.py"):
 
 
 def technique(text="Products in `16 bits`.\n\n    1/3    0.333\n    1/10   0.100\n\nWeights stay\nas they are."):
-    return {"parts": [{"title": "How it works", "text": text}, {"title": "In PyTorch", "text": "    with autocast():\n        step()"}],
-            "claims": [{"claim": "2x", "source": "a lecture", "standing": "not measured", "words": "`ladder ablate` measures it."}]}
+    return [{"title": "How it works", "text": text}, {"title": "In PyTorch", "text": "    with autocast():\n        step()"}]
 
 
 # ---- what may stand beside a study

@@ -1,8 +1,8 @@
 // What is said of a sweep of learning rates, and its table.
 #include "plots/lr_sweep_text.h"
 
-#include "ablations/training/rate_verdict.h"
 #include "files/printable.h"
+#include "study/training/rate_verdict.h"
 #include "tests/study/planted_sweep.h"
 
 #include <gtest/gtest.h>

@@ -320,7 +320,7 @@ def hostile():
     report = report_of(study, notes=[EVIL], gates=[gate])
     report["studies"][0]["said"] |= {"headline": EVIL, "lines": [EVIL], "remarks": [remark("bad", EVIL, fix=EVIL), remark("good", EVIL, "trust")]}
     report["studies"][0]["techniques"] = {"bf16": technique(f"    {EVIL}\n\n{EVIL}")}
-    report["studies"][0]["techniques"]["bf16"]["parts"].append({"title": EVIL, "text": EVIL})
+    report["studies"][0]["techniques"]["bf16"].append({"title": EVIL, "text": EVIL})
     return report, gate
 
 

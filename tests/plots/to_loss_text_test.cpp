@@ -1,8 +1,8 @@
 // What is said of a study of time to loss, and its table.
 #include "plots/to_loss_text.h"
 
-#include "ablations/training/quality.h"
 #include "files/printable.h"
+#include "study/training/quality.h"
 #include "tests/study/planted_to_loss.h"
 
 #include <gtest/gtest.h>

@@ -51,6 +51,7 @@ class PlantedStudy : public testing::Test {
                        {"fused_adamw", "fused AdamW", {"bf16", "fused_adamw"}, fused, Rung::Status::planned, ""}},
              .reference = 0,
              .runs = {}};
+    for (Rung& rung : plan_.rungs) rung.losses = ExpectedLosses{.tolerance = rung.applied.empty() ? 1e-3 : 1e-2};
     plan_.runs = interleave(plan_.rungs, plan_.repeats, 1);
     create_study(plan_, folder_);
     fs::create_directories(folder_ / "records");

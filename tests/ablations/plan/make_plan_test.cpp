@@ -20,7 +20,12 @@ using namespace ablations;
 std::vector<Rung> rungs(size_t n) {
   std::vector<Rung> result;
   for (size_t i = 0; i < n; ++i)
-    result.push_back({.optimization = i == 0 ? "" : "bf16", .title = "t", .applied = {}, .recipe = {}, .reason = ""});
+    result.push_back({.optimization = i == 0 ? "" : "bf16",
+                      .title = "t",
+                      .applied = {},
+                      .recipe = {},
+                      .reason = "",
+                      .losses = ExpectedLosses()});
   return result;
 }
 
@@ -87,7 +92,7 @@ TEST(Plan, SurvivesJson) {
   plan.runs = interleave(plan.rungs, plan.repeats, plan.order_seed);
   const files::Json json = json_of(plan);
   (void)value_from<Plan>(json, "the plan");
-  EXPECT_EQ(json_of(plan_from_json(json, "here")), json);
+  EXPECT_EQ(json_of(value_from<Plan>(json, "here")), json);
 }
 
 TEST(Plan, OfAnotherModeSurvivesJson) {
@@ -106,7 +111,7 @@ TEST(Plan, OfAnotherModeSurvivesJson) {
   plan.runs = interleave(plan.rungs, plan.repeats, plan.order_seed);
   const files::Json json = json_of(plan);
   (void)value_from<Plan>(json, "the plan");
-  const Plan again = plan_from_json(json, "here");
+  const Plan again = value_from<Plan>(json, "here");
   EXPECT_EQ(json_of(again), json);
   EXPECT_EQ(again.rungs[3].reference, 2U);
   EXPECT_EQ(shape_of(again, 3), (Shape{.B = 3, .T = 256, .accumulation = 1, .positions = 256}));
@@ -114,9 +119,9 @@ TEST(Plan, OfAnotherModeSurvivesJson) {
   EXPECT_EQ(reference_of(again, 0), std::nullopt);
   files::Json wrong = json;
   wrong["rungs"][3]["reference"] = 99;
-  EXPECT_THROW((void)plan_from_json(wrong, "here"), std::invalid_argument);
+  EXPECT_THROW((void)value_from<Plan>(wrong, "here"), std::invalid_argument);
   wrong["rungs"][3]["reference"] = 3;  // itself
-  EXPECT_THROW((void)plan_from_json(wrong, "here"), std::invalid_argument);
+  EXPECT_THROW((void)value_from<Plan>(wrong, "here"), std::invalid_argument);
 }
 
 Plan smallest_plan() {
@@ -135,7 +140,7 @@ TEST(Plan, RefusesWhatContradictsItself) {
     changed[files::Json::json_pointer(pointer)] = value;
     try {
       (void)value_from<Plan>(changed, "here");
-      (void)plan_from_json(changed, "here");
+      (void)value_from<Plan>(changed, "here");
     } catch (const std::invalid_argument& error) {
       return error.what();
     }
@@ -166,16 +171,16 @@ TEST(Plan, RefusesWhatContradictsItself) {
 // What it names is run: in a study's plan somebody else has put it there.
 TEST(Plan, OnlyOfAGateNamesPrograms) {
   Plan plan = smallest_plan();
-  EXPECT_NO_THROW((void)plan_from_json(json_of(plan), "here"));
+  EXPECT_NO_THROW((void)value_from<Plan>(json_of(plan), "here"));
   plan.gate = GateTerms{};
-  EXPECT_THROW((void)plan_from_json(json_of(plan), "here"), std::invalid_argument);
+  EXPECT_THROW((void)value_from<Plan>(json_of(plan), "here"), std::invalid_argument);
   plan.rungs[0].program = "/bin/sh";
   plan.rungs[0].program_sha256 = std::string(64, 'a');
   const files::Json json = json_of(plan);
   (void)value_from<Plan>(json, "the plan");
-  EXPECT_EQ(json_of(plan_from_json(json, "here")), json);
+  EXPECT_EQ(json_of(value_from<Plan>(json, "here")), json);
   plan.gate.reset();
-  EXPECT_THROW((void)plan_from_json(json_of(plan), "here"), std::invalid_argument);
+  EXPECT_THROW((void)value_from<Plan>(json_of(plan), "here"), std::invalid_argument);
 }
 
 }  // namespace make_plan_test
@@ -189,7 +194,14 @@ using namespace ablations;
 std::vector<Rung> arms_of(const std::string& base) {
   std::vector<Rung> arms;
   for (const char* name : {"bf16", "flash"}) {
-    add_arms(arms, {.optimization = name, .title = name, .applied = {name}, .recipe = {}, .reason = ""}, base, "new");
+    add_arms(arms,
+             {.optimization = name,
+              .title = name,
+              .applied = {name},
+              .recipe = {},
+              .reason = "",
+              .losses = ExpectedLosses()},
+             base, "new");
   }
   return arms;
 }
@@ -338,13 +350,13 @@ TEST(Quick, PlansGoThroughJson) {
   Plan quick = plan_of("gpt2-cpu", 6);
   make_quick(quick);
   const files::Json json = json_of(quick);
-  const Plan read = plan_from_json(json, "plan");
+  const Plan read = value_from<Plan>(json, "plan");
   EXPECT_EQ(json_of(read), json);
   EXPECT_EQ(json_of(whole_plan(read)), json_of(whole_plan(quick)));
   const auto refused = [&](const char* field, const files::Json& value) {
     files::Json edited = json;
     edited["quick"][field] = value;
-    EXPECT_THROW((void)plan_from_json(edited, "plan"), std::invalid_argument) << field << value;
+    EXPECT_THROW((void)value_from<Plan>(edited, "plan"), std::invalid_argument) << field << value;
   };
   refused("left_out", {0});
   refused("left_out", {99});

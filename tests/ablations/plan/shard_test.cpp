@@ -22,7 +22,12 @@ Plan plan_of(int64_t repeats) {
             .reference = 0,
             .runs = {}};
   for (const char* name : {"", "bf16", "flash"}) {
-    plan.rungs.push_back({.optimization = name, .title = "t", .applied = {}, .recipe = model::Recipe(), .reason = ""});
+    plan.rungs.push_back({.optimization = name,
+                          .title = "t",
+                          .applied = {},
+                          .recipe = model::Recipe(),
+                          .reason = "",
+                          .losses = ExpectedLosses()});
   }
   plan.runs = interleave(plan.rungs, repeats, plan.order_seed);
   return plan;
@@ -65,9 +70,9 @@ TEST(Shard, SurvivesJson) {
   plan.shard = Shard{2, 3};
   files::Json json = json_of(plan);
   (void)value_from<Plan>(json, "the plan");
-  EXPECT_EQ(json_of(plan_from_json(json, "here")), json);
+  EXPECT_EQ(json_of(value_from<Plan>(json, "here")), json);
   json["shard"]["index"] = 4;
-  EXPECT_THROW((void)plan_from_json(json, "here"), std::invalid_argument);
+  EXPECT_THROW((void)value_from<Plan>(json, "here"), std::invalid_argument);
 }
 
 TEST(SamePlan, WhereFilesLieAndWhichShardItIsDoNotCount) {
@@ -89,7 +94,7 @@ TEST(SamePlan, IsNamedAlikeInTheRecordsOfAllShards) {
   // What a plan does not say of a recipe is the default: a field that recipes get later changes nothing.
   files::Json older = json_of(plan);
   older["rungs"][0]["recipe"].erase("optimizer");
-  EXPECT_EQ(identity_of(plan), identity_of(plan_from_json(older, "here")));
+  EXPECT_EQ(identity_of(plan), identity_of(value_from<Plan>(older, "here")));
   other.created = "2026-01-01T00:00:00Z";
   EXPECT_NE(identity_of(plan), identity_of(other));
   other = plan_of(4);

@@ -3,7 +3,7 @@
 #include "ablations/profile/trace_summary.h"
 
 #include "ablations/profile/chrome_trace.h"
-#include "ablations/profile/explain.h"
+#include "study/trace/explain.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 
 namespace trace_summary_test {
 
-using namespace ablations;
+using namespace study;
 using files::Json;
 using harness::Activity;
 using harness::Label;

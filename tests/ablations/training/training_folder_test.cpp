@@ -1,11 +1,11 @@
 // A training's folder: what begins in it, checkpoints that are whole, which of them stay, and which are refused.
 #include "ablations/techniques/operations.h"
 #include "ablations/training/checkpoints.h"
-#include "ablations/training/training_log.h"
 #include "ablations/training/training_loop.h"
 #include "files/files.h"
 #include "model/config.h"
 #include "model/safetensors.h"
+#include "study/training/training_log.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>

@@ -2,8 +2,8 @@
 #include "ablations/training/training_loop.h"
 
 #include "ablations/techniques/operations.h"
-#include "ablations/training/quality.h"
 #include "model/config.h"
+#include "study/training/quality.h"
 
 #include <gtest/gtest.h>
 

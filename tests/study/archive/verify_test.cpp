@@ -77,7 +77,7 @@ class Verify : public testing::Test {
     study["sha256"] = own_sha256(study);
     return study;
   }
-  [[nodiscard]] Plan open() const { return plan_from_json(files::read_any_json(folder_ / "plan.json"), "plan.json"); }
+  [[nodiscard]] Plan open() const { return value_from<Plan>(files::read_any_json(folder_ / "plan.json"), "plan.json"); }
 };
 
 // The smallest other value.

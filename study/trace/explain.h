@@ -11,23 +11,23 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace study {
 
 enum class Change { went, came, shrank, grew, unclear };
 enum class Unit { ms, percent, bytes, count };
 
-}  // namespace ablations
+}  // namespace study
 
 template <>
-struct results::Names<ablations::Change> {
+struct results::Names<study::Change> {
   static constexpr std::array list{"went", "came", "shrank", "grew", "unclear"};
 };
 template <>
-struct results::Names<ablations::Unit> {
+struct results::Names<study::Unit> {
   static constexpr std::array list{"ms", "%", "bytes", ""};
 };
 
-namespace ablations {
+namespace study {
 
 struct Explanation {
   struct Total {
@@ -69,4 +69,4 @@ std::string explanation_table(const Explanation& explanation);
 // One trace for a terminal: totals, phases, parts, the names that took longest.
 std::string trace_table(const TraceDocument& trace);
 
-}  // namespace ablations
+}  // namespace study

@@ -1,5 +1,5 @@
 // A training's log: what is written is read again, what a killed writer left is cut off, and what a terminal shows.
-#include "ablations/training/training_log.h"
+#include "study/training/training_log.h"
 
 #include "files/files.h"
 

@@ -1,5 +1,5 @@
 // What a study of time to loss finds, on planted losses.
-#include "ablations/training/quality.h"
+#include "study/training/quality.h"
 
 #include "tests/study/planted_to_loss.h"
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace ablations {
+namespace study {
 
 // The function's own name, without return type, namespaces, template arguments and parameters; for ATen's and CUTLASS's
 // general kernels with what they are for: "reduce<sum_functor>", "vectorized_elementwise<FillFunctor>".
@@ -13,4 +13,4 @@ std::string kernel_label(const std::string& name);
 // What kind of operation a name's label is: "matrix products", "attention", "copies and casts".
 std::string operation_kind(const std::string& label);
 
-}  // namespace ablations
+}  // namespace study

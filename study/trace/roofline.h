@@ -6,8 +6,7 @@
 // memory.
 #pragma once
 
-#include "ablations/profile/rates.h"
-#include "ablations/techniques/step_table.h"
+#include "results/record.h"
 #include "results/trace.h"
 
 #include <map>
@@ -16,16 +15,13 @@
 #include <utility>
 #include <vector>
 
-namespace ablations {
+namespace study {
 
 // ms per step, by (phase, part) as in a trace. Part "" is what no part asked for. Where the costs know nothing there is
 // no limit: all of the time is above it.
 using MeasuredMs = std::map<std::pair<std::string, std::string>, double>;
 
 MeasuredMs measured_by_part(const TraceSummary& summary);
-
-// What the machine reached; none where the recipe's kind of product was not measured.
-std::optional<Limits> limits_from_rates(const model::Recipe& recipe, const Rates& rates);
 
 // The limit of a phase is the sum of its parts' limits, because they are kernels of their own. Its measured time is the
 // sum over its parts, also those without costs. A part fused into another stands there without a time.
@@ -37,10 +33,14 @@ Roofline roofline(const std::vector<Cost>& costs, const Limits& limits, const Me
 // other phases a part's time may stand in the one that it is fused into.
 std::string refutation_of(const Roofline& roofline);
 
-// The device's data sheet in place of a measured rate; none: it is not known.
-std::optional<Limits> limits_from_data_sheet(const model::Recipe& recipe, const std::string& gpu);
-
 // At most 80 columns.
 std::string roofline_table(const Roofline& roofline);
 
-}  // namespace ablations
+// Model FLOPs utilization: the FLOPs that the model needs, by MFU's formula, over what the device could have done in
+// the same time. One peak serves all rungs of a device: its maker's dense figure for bf16, or for fp16 where it has no
+// bf16. So MFU rises with tokens/s.
+//
+// `gpu`: the device's name, empty: the steps ran on a CPU. flops_per_step: Config::flops_per_token times tokens.
+Mfu mfu(const std::string& gpu, double flops_per_step, double ms_per_step);
+
+}  // namespace study

@@ -1,4 +1,4 @@
-#include "ablations/profile/kernel_name.h"
+#include "study/trace/kernel_name.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-namespace ablations {
+namespace study {
 
 namespace {
 
@@ -105,4 +105,4 @@ std::string operation_kind(const std::string& label) {
   return "elementwise operations";
 }
 
-}  // namespace ablations
+}  // namespace study

@@ -1,4 +1,4 @@
-#include "ablations/training/rate_verdict.h"
+#include "study/training/rate_verdict.h"
 
 #include "files/files.h"
 
@@ -15,7 +15,7 @@
 #include <system_error>
 #include <utility>
 
-namespace ablations {
+namespace study {
 
 namespace {
 
@@ -152,4 +152,4 @@ std::vector<double> rates_of(const std::string& text) {
   return rates;
 }
 
-}  // namespace ablations
+}  // namespace study

@@ -1,4 +1,4 @@
-#include "ablations/training/quality.h"
+#include "study/training/quality.h"
 
 #include "ablations/plan/ladder_file.h"
 #include "harness/stats/stats.h"
@@ -9,7 +9,7 @@
 #include <numeric>
 #include <utility>
 
-namespace ablations {
+namespace study {
 
 namespace {
 
@@ -126,4 +126,4 @@ std::optional<double> SpikeWatch::take(double loss) {
   return z && *z >= spike_z ? z : std::nullopt;
 }
 
-}  // namespace ablations
+}  // namespace study

@@ -27,7 +27,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace study {
 
 constexpr double rate_margin = 0.1;  // nats: a loss that is lower by so much means 10 % fewer words to hesitate between
 constexpr double swing_ratio = 2;
@@ -49,4 +49,4 @@ LearningRateSweep with_verdicts(LearningRateSweep sweep);
 // significant digits: so a rate that is shown is the rate that was trained with. Throws std::invalid_argument.
 std::vector<double> rates_of(const std::string& text);
 
-}  // namespace ablations
+}  // namespace study

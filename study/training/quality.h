@@ -15,7 +15,7 @@
 #include <optional>
 #include <vector>
 
-namespace ablations {
+namespace study {
 
 // None where the curve is above `loss` throughout. If it never is, the first validation.
 std::optional<LossReached> reached_at(const std::vector<LossAt>& curve, double loss);
@@ -43,4 +43,4 @@ class SpikeWatch {
   std::deque<double> before_;
 };
 
-}  // namespace ablations
+}  // namespace study

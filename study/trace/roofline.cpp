@@ -1,6 +1,7 @@
-#include "ablations/profile/roofline_limits.h"
+#include "study/trace/roofline.h"
 
-#include "ablations/profile/rates.h"
+#include "harness/machine/peaks.h"
+#include "text/figures.h"
 #include "text/text.h"
 
 #include <fmt/format.h>
@@ -10,7 +11,7 @@
 #include <functional>
 #include <stdexcept>
 
-namespace ablations {
+namespace study {
 
 namespace {
 
@@ -84,17 +85,6 @@ MeasuredMs measured_by_part(const TraceSummary& summary) {
   return measured;
 }
 
-std::optional<Limits> limits_from_rates(const model::Recipe& recipe, const Rates& rates) {
-  const auto named = [&](const std::string& what) {
-    return std::ranges::find_if(rates.rates, [&](const Rate& rate) { return rate.what == what; });
-  };
-  const auto copy = named("copy"), update = named("update"), product = named(rate_of(recipe));
-  if (copy == rates.rates.end() || update == rates.rates.end() || product == rates.rates.end()) return std::nullopt;
-  const Rate& memory = update->measured > copy->measured ? *update : *copy;
-  return Limits{product->measured, memory.measured,
-                fmt::format("measured: {} {}, {} of {}", product->what, product->size, memory.what, memory.size)};
-}
-
 Roofline roofline(const std::vector<Cost>& costs, const Limits& limits, const MeasuredMs& measured) {
   if (!(limits.flops_per_s > 0) || !(limits.bytes_per_s > 0)) {
     throw std::invalid_argument(fmt::format("roofline: limits must be above 0, got {} FLOP/s and {} bytes/s",
@@ -143,13 +133,6 @@ std::string refutation_of(const Roofline& roofline) {
                      name_of(worst->bound_by));
 }
 
-std::optional<Limits> limits_from_data_sheet(const model::Recipe& recipe, const std::string& gpu) {
-  const auto peaks = harness::peaks_of(gpu);
-  const auto flops = peaks ? peaks->of(multiplied_in(recipe)) : std::nullopt;
-  if (!flops || recipe.device != model::Device::cuda) return std::nullopt;
-  return Limits{*flops, peaks->bytes_per_s, peaks->source};
-}
-
 std::string roofline_table(const Roofline& roofline) {
   const std::string line = std::string(columns(), '-') + "\n";
   std::string text = fmt::format("Limits: {}, {} GB/s\n{:.80}\n", flops_text(roofline.limits.flops_per_s),
@@ -158,4 +141,24 @@ std::string roofline_table(const Roofline& roofline) {
   return text + line + rows_text(roofline.phases) + line + rows_text(roofline.parts) + line;
 }
 
-}  // namespace ablations
+Mfu mfu(const std::string& gpu, double flops_per_step, double ms_per_step) {
+  const auto peaks = harness::peaks_of(gpu);
+  Mfu result{.type = peaks && !peaks->bf16 ? harness::NumberType::fp16 : harness::NumberType::bf16};
+  result.formula = fmt::format("6 N + 6 L C T FLOPs per token, N without padding rows, over the dense {} peak",
+                               name_of(result.type));
+  const auto peak = peaks ? peaks->of(result.type) : std::nullopt;
+  if (gpu.empty()) {
+    result.reason = "there is no table of peaks for CPUs";
+  } else if (!peaks) {
+    result.reason = fmt::format("\"{}\" is not in the table of peaks", gpu);
+  } else if (!peak) {
+    result.reason = fmt::format("the table has no {} peak for \"{}\"", name_of(result.type), gpu);
+  } else {
+    result.value = flops_per_step / (ms_per_step / 1e3) / *peak;
+    result.peak_flops = *peak;
+    result.peak_source = peaks->source;
+  }
+  return result;
+}
+
+}  // namespace study

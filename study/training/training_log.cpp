@@ -1,4 +1,4 @@
-#include "ablations/training/training_log.h"
+#include "study/training/training_log.h"
 
 #include "ablations/run/study_folder.h"
 #include "text/figures.h"
@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <type_traits>
 
-namespace ablations {
+namespace study {
 
 namespace fs = std::filesystem;
 using files::Json;
@@ -115,4 +115,4 @@ Training open_training(const fs::path& folder) {
   return read_document<Training>(folder / training_file);
 }
 
-}  // namespace ablations
+}  // namespace study

@@ -1,4 +1,4 @@
-#include "ablations/profile/kernel_name.h"
+#include "study/trace/kernel_name.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 
 namespace kernel_name_test {
 
-using ablations::kernel_label;
+using study::kernel_label;
 
 TEST(KernelLabel, IsWhatAReaderCallsAKernel) {
   const std::vector<std::pair<std::string, std::string>> cases{

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace ablations {
+namespace study {
 
 // Its files.
 inline constexpr const char *log_file = "log.jsonl", *table_file = "metrics.csv";
@@ -65,4 +65,4 @@ bool holds_training(const std::filesystem::path& folder);
 // Throws std::invalid_argument where the folder holds no training.
 Training open_training(const std::filesystem::path& folder);
 
-}  // namespace ablations
+}  // namespace study

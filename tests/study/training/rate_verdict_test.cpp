@@ -1,5 +1,5 @@
 // Which learning rates are too low, good and too high, from planted losses.
-#include "ablations/training/rate_verdict.h"
+#include "study/training/rate_verdict.h"
 
 #include "tests/study/planted_sweep.h"
 

@@ -1,11 +1,11 @@
 // The roofline of planted costs, limits and times, worked out by hand.
-#include "ablations/profile/roofline_limits.h"
+#include "study/trace/roofline.h"
 
 #include <gtest/gtest.h>
 
-namespace roofline_limits_test {
+namespace roofline_test {
 
-using namespace ablations;
+using namespace study;
 using files::Json;
 
 // At 1e12 FLOP/s and 1e11 bytes/s: 1e9 FLOPs take 1 ms, 1e8 bytes take 1 ms.
@@ -123,22 +123,6 @@ TEST(Roofline, TableFitsEightyColumns) {
       << text;
 }
 
-TEST(Roofline, LimitsAreOfTheTypeThatTheRecipeMultipliesIn) {
-  const Rates rates{.device = "",
-                    .source = "",
-                    .reason = "",
-                    .rates = {{"copy", "256 MiB", 2e10, {}},
-                              {"update", "256 MiB", 3e10, {}},
-                              {"fp32", "1024^3", 1e11, {}},
-                              {"oneDNN", "1536^3", 3e11, {}}}};
-  EXPECT_DOUBLE_EQ(limits_from_rates({}, rates)->flops_per_s, 1e11);
-  const auto onednn = limits_from_rates({.matmul_precision = model::MatmulPrecision::medium}, rates);
-  EXPECT_DOUBLE_EQ(onednn->flops_per_s, 3e11);
-  EXPECT_DOUBLE_EQ(onednn->bytes_per_s, 3e10);  // the higher one
-  EXPECT_EQ(onednn->source, "measured: oneDNN 1536^3, update of 256 MiB");
-  EXPECT_FALSE(limits_from_rates({.autocast = model::Autocast::bf16}, rates));
-}
-
 TEST(Roofline, RefusesLimitsThatAreNone) {
   EXPECT_THROW((void)roofline(costs, {0, 1e11, ""}, {}), std::invalid_argument);
   EXPECT_THROW((void)roofline(costs, {1e12, -1, ""}, {}), std::invalid_argument);
@@ -157,16 +141,30 @@ TEST(Roofline, APartThatIsFasterRefutesTheLimit) {
   EXPECT_EQ(refutation_of(published), "why");
 }
 
-TEST(Roofline, TheDataSheetStandsInForARefutedLimit) {
-  model::Recipe recipe;
-  recipe.device = model::Device::cuda;
-  recipe.autocast = model::Autocast::bf16;
-  const auto h200 = limits_from_data_sheet(recipe, "NVIDIA H200");
-  EXPECT_DOUBLE_EQ(h200.value().flops_per_s, 989.5e12);
-  EXPECT_DOUBLE_EQ(h200->bytes_per_s, 4800e9);
-  EXPECT_EQ(h200->source, "NVIDIA H200 datasheet, November 2023");
-  EXPECT_FALSE(limits_from_data_sheet(recipe, "NVIDIA H300"));
-  EXPECT_FALSE(limits_from_data_sheet(model::Recipe{}, "NVIDIA H200"));
+// MFU: which peak counts, and when there is none. An H200's float32 rung and its last: by the peak of each one's own
+// type the faster one would use less.
+TEST(Mfu, MeasuresAllRungsByOnePeak) {
+  const auto percent = [](double ms) { return 100 * mfu("NVIDIA H200", 13.14e12, ms).value.value(); };
+  EXPECT_NEAR(percent(367), 3.6, 0.05);
+  EXPECT_NEAR(percent(155), 8.6, 0.05);
+  EXPECT_NEAR(percent(29.1), 45.6, 0.05);
+  const Mfu bf16 = mfu("NVIDIA A100-SXM4-80GB", 200e9, 1.0);
+  EXPECT_EQ(bf16.type, harness::NumberType::bf16);
+  EXPECT_EQ(bf16.peak_source, "NVIDIA A100 datasheet, June 2021");
+  EXPECT_EQ(bf16.formula, "6 N + 6 L C T FLOPs per token, N without padding rows, over the dense bf16 peak");
+  EXPECT_EQ(bf16.reason, "");
+  const Mfu without_bf16 = mfu("Tesla T4", 6.5e9, 1.0);
+  EXPECT_NEAR(without_bf16.value.value(), 0.1, 1e-12);
+  EXPECT_EQ(without_bf16.type, harness::NumberType::fp16);
 }
 
-}  // namespace roofline_limits_test
+TEST(Mfu, IsNoneWithItsReasonWhereThePeakIsNotKnown) {
+  const Mfu cpu = mfu("", 1e12, 100);
+  EXPECT_FALSE(cpu.value || cpu.peak_flops || cpu.peak_source);
+  EXPECT_EQ(cpu.reason, "there is no table of peaks for CPUs");
+  const Mfu unknown = mfu("NVIDIA H300", 1e12, 100);
+  EXPECT_FALSE(unknown.value);
+  EXPECT_EQ(unknown.reason, "\"NVIDIA H300\" is not in the table of peaks");
+}
+
+}  // namespace roofline_test

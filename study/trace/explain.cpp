@@ -1,8 +1,8 @@
-#include "ablations/profile/explain.h"
+#include "study/trace/explain.h"
 
-#include "ablations/profile/kernel_name.h"
-#include "ablations/profile/trace_summary.h"
 #include "files/printable.h"
+#include "study/trace/divided_step.h"
+#include "study/trace/kernel_name.h"
 #include "text/text.h"
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@
 #include <tuple>
 #include <utility>
 
-namespace ablations {
+namespace study {
 
 using files::Json;
 using files::printable;
@@ -340,4 +340,4 @@ std::string trace_table(const TraceDocument& trace) {
   return text;
 }
 
-}  // namespace ablations
+}  // namespace study
