@@ -1,15 +1,18 @@
 #include "cli/command.h"
 
-#include "ablations/techniques/techniques.h"
 #include "files/files.h"
 #include "files/printable.h"
+#include "model/config.h"
+#include "model/execution.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
-#include <functional>
+#include <map>
 #include <optional>
+#include <stdexcept>
 #include <utility>
 
 namespace cli {
@@ -87,32 +90,6 @@ CLI::Option* add_list(Command& command, const std::string& name, const std::stri
 
 }  // namespace
 
-Command::Command(const Words& given) : CLI::App(given.summary, given.name), words(given) {
-  group(words.group);
-  set_help_flag("-h,--help", "usage, examples and common flags")->group("Other flags");
-  set_help_all_flag("--help-all", "all that there is to say, with every flag")->group("Other flags");
-}
-
-void Command::exclude(const std::string& flag, const std::vector<std::string>& others) {
-  for (const std::string& other : others) get_option(flag)->excludes(get_option(other));
-}
-
-Command& CommandLine::add(const Words& words) {
-  auto command = std::make_shared<Command>(words);
-  app.add_subcommand(command);
-  return *command;
-}
-
-std::vector<const Command*> CommandLine::commands() const {
-  std::vector<const Command*> list;
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    list.push_back(dynamic_cast<const Command*>(command));
-  }
-  return list;
-}
-
-const Command& CommandLine::chosen() const { return dynamic_cast<const Command&>(*app.get_subcommands().front()); }
-
 CLI::Option* add_number(Command& command, const std::string& names, int64_t& value, const std::string& help,
                         int64_t least, int64_t most) {
   const std::string rule =
@@ -159,15 +136,63 @@ CLI::Option* add_names(Command& command, const std::string& name, std::string& v
 
 CLI::Option* add_choice(Command& command, const std::string& names, std::string& value,
                         const std::vector<std::string>& values, const std::string& help, const std::string& type) {
-  CLI::Option* const option = add_text(command, names, value, fmt::format("{}{}", fmt::join(values, ", "), help), type);
-  command.values[option] = values;
-  return option;
+  return add_text(command, names, value, fmt::format("{}{}", fmt::join(values, ", "), help), type);
 }
 
-std::vector<std::string> rung_names() {
-  std::vector<std::string> names{"start"};
-  for (const Optimization& optimization : optimizations()) names.push_back(optimization.name);
-  return names;
+void add_size_flags(Command& command, WorkloadFlags& flags, const std::string& default_model,
+                    const std::string& default_size) {
+  constexpr int64_t most_sequences = 1 << 16;
+  command.heading(fmt::format("Size of the work (default: {})", default_size));
+  add_choice(command, "--model", flags.model, model::preset_names(), fmt::format(" (default: {})", default_model),
+             "NAME");
+  add_number(command, "-B,--batch", flags.B, "sequences per micro-step", 1, most_sequences);
+  add_number(command, "-T,--context", flags.T, "tokens per sequence (of gpt2-*: at most 1024)", 1, 1 << 20);
+  add_number(command, "--positions", flags.positions, "positions of the model, if it needs more (extra rows of wpe)", 1,
+             most_sequences);
+  add_number(command, "--accumulation", flags.accumulation, "micro-steps per step", 1, most_sequences);
+}
+
+void add_workload_flags(Command& command, WorkloadFlags& flags, const std::string& default_model,
+                        const std::string& default_size) {
+  constexpr int64_t most_steps = 100000;
+  add_size_flags(command, flags, default_model, default_size);
+  add_number(command, "--steps", flags.steps, "timed steps of a run", 1, most_steps);
+  add_number(command, "--warmup", flags.warmup,
+             fmt::format("untimed steps before them; execution graph needs at least {}", model::runs_before_replay), 0,
+             most_steps);
+  add_number(command, "--seed", flags.seed,
+             "seed of the initial weights and of the place in the text where training starts (default 1)", 0,
+             INT64_MAX);
+  add_number(command, "--threads", flags.threads, "CPU threads (default: one for each core it may use)", 1, 4096);
+  add_text(command, "--data", flags.data,
+           "a UTF-8 text, or a token file (.bin, llm.c's format) (default: Shakespeare's plays)", "FILE");
+  add_text(command, "--vocab", flags.vocabulary,
+           "vocab.bpe or gpt2.tiktoken, to tokenize texts (default: the one that `make data` fetched)", "FILE");
+}
+
+void add_wait_flag(Command& command, bool& wait) {
+  command.add_flag("--wait", wait, "wait while something else measures on the device (default: refuse, exit status 3)");
+}
+
+CLI::Option* add_min_effect_flag(Command& command, double& min_effect, const std::string& difference) {
+  return command
+      .add_option("--min-effect", min_effect, fmt::format("the least {} that matters (default 2)", difference))
+      ->transform(percentage())
+      ->type_name("PERCENT");
+}
+
+void check_resume(const Command& command, const std::vector<std::string>& allowed, const std::string& what) {
+  if (command.count("--resume") == 0) return;
+  if (command.count("--out") == 0) throw std::invalid_argument("--resume needs --out, the folder of the " + what);
+  for (const CLI::Option* option : command.get_options()) {
+    const std::string name = option->get_name(false, false);
+    if (option->count() == 0 || option->get_group().empty() || name == "--resume" || name == "--out" ||
+        std::ranges::find(allowed, name) != allowed.end())
+      continue;
+    throw std::invalid_argument(
+        fmt::format("{} would change the {} that --resume continues; with --resume only --out, {} can be given", name,
+                    what, fmt::join(allowed, ", ")));
+  }
 }
 
 }  // namespace cli

@@ -1,8 +1,8 @@
-// A command for its users: its purpose, its flags with their defaults, examples. Help, docs/cli.md and completion are
-// made of this alone. A test parses every example.
+// A command for its users: its purpose, its flags with their defaults, examples. Help and docs/cli.md are made of this
+// alone. A test parses every example.
 #pragma once
 
-#include "cli/flags.h"
+#include "text/style.h"
 #include "text/text.h"
 
 #include <CLI/CLI.hpp>
@@ -10,12 +10,22 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 namespace cli {
+
+struct GateFlags;
+
+// A command of `ladder` or of `ladder-gpt2`, as the help lists it.
+struct ListedCommand {
+  const char *group, *name, *summary;
+};
+// All of them, in the help's order.
+extern const std::vector<ListedCommand> listed_commands;
+// Null: there is no such command.
+const ListedCommand* find_listed(const std::string& name);
 
 struct Example {
   std::string line;   // "ladder ablate --ladder tiny"
@@ -23,13 +33,10 @@ struct Example {
 };
 
 struct Words {
-  std::string group;    // of commands: "Measure"
-  std::string name;     // "ablate"
-  std::string summary;  // one line
-  std::string about;    // what it does and what it leaves behind; paragraphs end with "\n"
+  std::string name;   // "ablate"
+  std::string about;  // what it does and what it leaves behind; paragraphs end with "\n"
   std::vector<Example> examples;
   std::vector<std::string> common = {};  // the flags that --help shows, where all do not fit into 40 lines
-  std::string stray = {};                // the flag that a word without a flag is probably meant for: "--prompt"
 };
 
 struct Command : CLI::App {
@@ -38,7 +45,7 @@ struct Command : CLI::App {
   void heading(const std::string& text) { option_defaults()->group(text); }
   // The flags of `carry_out`, which returns the exit status. They live as long as the command.
   template <class Flags>
-  Flags& runs(int (*carry_out)(const Flags&)) {
+  Flags& runs(const std::function<int(const Flags&)>& carry_out) {
     auto flags = std::make_shared<Flags>();
     run = [flags, carry_out] { return carry_out(*flags); };
     return *flags;
@@ -48,58 +55,49 @@ struct Command : CLI::App {
 
   Words words;
   std::function<int()> run;
-  std::map<const CLI::Option*, std::vector<std::string>> values;  // that completion offers
 };
 
-// The program's command line. Parsing carries nothing out.
+// A program's command line. Parsing carries nothing out.
 struct CommandLine {
-  CommandLine();
+  // `other` becomes the program that has the listed commands which this one lacks, with the same arguments.
+  explicit CommandLine(std::function<int()> other = {});
   CommandLine(const CommandLine&) = delete;  // commands point into it
   CommandLine& operator=(const CommandLine&) = delete;
   ~CommandLine() = default;
 
   Command& add(const Words& words);
-  [[nodiscard]] std::vector<const Command*> commands() const;  // in the order of the help
-
-  [[nodiscard]] const Command& chosen() const;  // after parsing
+  [[nodiscard]] const Command* find(const std::string& name) const;  // null: this program lacks it
+  [[nodiscard]] const Command& chosen() const;                       // after parsing
 
   Command app;
+  std::function<int()> other;
 };
 
-// Parses the command line, calls `prepare`, and carries the command out. Returns the exit status.
+// Parses the command line, calls `prepare`, and carries the command out. Nothing is parsed of a command that only the
+// other program has. Returns the exit status.
 int run_command_line(
-    int argc, char** argv, const std::function<void()>& prepare = [] {});
-
-// "did you mean ladder measure 'python train.py'?", where a command's words were given without quotes. Empty: no.
-std::string with_quotes(const std::vector<std::string>& words);
-
-// How JSON reaches --recipe as it is.
-inline constexpr const char* recipe_in_quotes = "--recipe '{\"autocast\": \"bf16\"}'";
+    CommandLine& line, int argc, char** argv, const std::function<void()>& prepare = [] {});
 
 // The one handler of errors, around the whole of a program. The exit status is 2 for unusable input, 3 for what this
 // machine cannot do, and 1 for every other error.
 int exit_status(const std::function<int()>& program);
 
-// Each adds one command. The file of its name has its flags and its help. It also has what the command does, unless
-// that needs PyTorch (commands.h).
-void add_doctor(CommandLine& line);
-void add_ablate(CommandLine& line);
+// The commands that need no PyTorch. `gate_of_programs`: of two ladder programs, which measures GPT-2.
 void add_measure(CommandLine& line);
-void add_run(CommandLine& line);
-void add_profile(CommandLine& line);
 void add_report(CommandLine& line);
 void add_history(CommandLine& line);
 void add_verify(CommandLine& line);
 void add_merge(CommandLine& line);
 void add_compare(CommandLine& line);
-void add_gate(CommandLine& line);
-void add_train(CommandLine& line);
-void add_sample(CommandLine& line);
-void add_tokenize(CommandLine& line);
+void add_gate(CommandLine& line, const std::function<int(const GateFlags&)>& gate_of_programs);
 void add_help(CommandLine& line);
-void add_completion(CommandLine& line);
+void add_commands_of_ladder(CommandLine& line, const std::function<int(const GateFlags&)>& gate_of_programs);
 
-void add_to_loss_flags(Command& command, ToLossFlags& flags);  // of `ladder ablate --to-loss`
+// The help of a command; for line.app the program's. At most 80 columns wide, and 40 lines long unless `all`.
+std::string help_text(const CommandLine& line, const Command& command, const Look& look, bool all);
+
+// "did you mean ladder measure 'python train.py'?", where a command's words were given without quotes. Empty: no.
+std::string with_quotes(const std::vector<std::string>& words);
 
 // Flags whose values CLI11 checks. A refusal reads "--batch must be a whole number between 1 and 65536, got 0".
 CLI::Option* add_number(Command& command, const std::string& names, int64_t& value, const std::string& help,
@@ -113,8 +111,7 @@ CLI::Option* add_bytes(Command& command, const std::string& name, int64_t& value
                        int64_t least, int64_t most);
 // "2" and "2%" are 0.02.
 CLI::Validator percentage();
-// A name, a file or a document. It must be UTF-8 and not empty, because records carry it. Completion offers files if
-// `type` has FILE, PATH or RECORD in it, and folders if it has FOLDER. With a comma in it the value is a list.
+// A name, a file or a document. It must be UTF-8 and not empty, because records carry it.
 CLI::Option* add_text(Command& command, const std::string& names, std::string& value, const std::string& help,
                       const std::string& type);
 // A path that is written. Refuses "-", standard output, and says what to do `instead`.
@@ -129,7 +126,31 @@ CLI::Option* add_names(Command& command, const std::string& name, std::string& v
 CLI::Option* add_choice(Command& command, const std::string& names, std::string& value,
                         const std::vector<std::string>& values, const std::string& help, const std::string& type);
 
-// "start", and every optimization.
-std::vector<std::string> rung_names();
+// Size and circumstances of the work. Zero, negative or empty means that the flag is not given.
+struct WorkloadFlags {
+  std::string model;
+  int64_t B = 0, T = 0, accumulation = 0, positions = 0;
+  int64_t steps = 0, warmup = -1;
+  int64_t seed = 1;
+  int64_t threads = 0;
+  std::string data, vocabulary;
+  int64_t repeat_to = 0;       // bytes of text, made of whole copies
+  bool deterministic = false;  // on every rung
+  bool cold_cache = false;     // each run begins without its data in the page cache
+  bool end_of_text = false;    // "<|endoftext|>" in a text is one token
+};
+
+// The heading names the default size.
+void add_size_flags(Command& command, WorkloadFlags& flags, const std::string& default_model,
+                    const std::string& default_size);
+// The size, and also steps, seed, threads, data and vocabulary.
+void add_workload_flags(Command& command, WorkloadFlags& flags, const std::string& default_model,
+                        const std::string& default_size);
+void add_wait_flag(Command& command, bool& wait);
+CLI::Option* add_min_effect_flag(Command& command, double& min_effect, const std::string& difference);
+
+// --resume continues what --out holds; `what`: "study". Throws std::invalid_argument if --resume comes without --out,
+// or with a flag that is not `allowed`.
+void check_resume(const Command& command, const std::vector<std::string>& allowed, const std::string& what);
 
 }  // namespace cli

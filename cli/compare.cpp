@@ -36,9 +36,7 @@ int print_comparison(const CompareFlags& flags) {
 
 void add_compare(CommandLine& line) {
   Command& command = line.add(
-      {.group = "Compare",
-       .name = "compare",
-       .summary = "compare two records, studies or folders of records",
+      {.name = "compare",
        .about =
            "Pairs the runs of two sides. For each recipe it gives the ratio of a step's time, HEAD over BASE, with "
            "an interval and a verdict: REGRESSION, IMPROVEMENT, SAME or INCONCLUSIVE against the least difference that "
@@ -50,7 +48,7 @@ void add_compare(CommandLine& line) {
            {"ladder compare before after", "Two studies, rung by rung."},
            {"ladder compare --min-effect 5 before/records after/records", "Only differences of 5 % or more matter."},
            {"ladder compare --markdown before after", "The table for a pull request."}}});
-  CompareFlags& flags = command.runs(print_comparison);
+  auto& flags = command.runs<CompareFlags>(print_comparison);
   command.heading("Arguments");
   add_text(command, "base", flags.base, "the old side: a record, a study or a folder of records", "PATH")->required();
   add_text(command, "head", flags.head, "the new side", "PATH")->required();

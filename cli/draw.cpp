@@ -1,7 +1,5 @@
 #include "cli/draw.h"
 
-#include "cli/commands.h"
-#include "cli/defaults.h"
 #include "files/files.h"
 #include "files/printable.h"
 #include "files/resources.h"
@@ -14,10 +12,13 @@
 #include "text/style.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
+#include <sstream>
 #include <utility>
 
 namespace cli {
@@ -28,6 +29,17 @@ using files::printable;
 namespace {
 
 constexpr double drawing_limit_s = 300;
+
+// The program's path as a shell finds it; `name` if PATH has none.
+std::string on_path(const std::string& name) {
+  const char* const path = std::getenv("PATH");
+  std::istringstream folders(path == nullptr || name.find('/') != std::string::npos ? "" : path);
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    const fs::path program = fs::path(folder.empty() ? "." : folder) / name;
+    if (fs::is_regular_file(program) && ::access(program.c_str(), X_OK) == 0) return program.string();
+  }
+  return name;
+}
 
 struct Ran {
   harness::ChildResult child;
@@ -53,6 +65,16 @@ void write_to_draw(const T& document, const fs::path& file) {
 }
 
 }  // namespace
+
+std::vector<std::string> python() {
+  const char* named = std::getenv("LADDER_PYTHON");
+  if (named != nullptr && *named != 0) return {on_path(named)};
+  if (const fs::path prefix = files::installed_prefix(); !prefix.empty()) {
+    const fs::path own = prefix / "bin" / "python3";
+    return {fs::exists(own) ? own.string() : on_path("python3")};
+  }
+  return {LADDER_PYTHON, "-E", "-s"};
+}
 
 Drawn draw(std::string_view what, const fs::path& document, const fs::path& out) {
   const Ran ran = run_script("render.py", document, out, out / "drawing.log");
@@ -138,7 +160,5 @@ Drawn try_draw_report(const StudyFiles& study, const fs::path& out) {
     return draw_report(report, out);
   });
 }
-
-bool holds_to_loss(const std::string& folder) { return fs::exists(fs::path(folder) / to_loss_file); }
 
 }  // namespace cli

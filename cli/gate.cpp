@@ -1,35 +1,235 @@
-// `ladder gate`: its flags and its help. What it does is in cli/gpt2/gate.cpp.
-#include "cli/command.h"
-#include "cli/commands.h"
+// `ladder gate`: its flags, and with `-- COMMAND` two commits of any program, each in a git worktree of its own. Runs
+// are interleaved, in fresh processes, as those of a gate of two ladder programs (cli/gpt2/gate.cpp).
+#include "ablations/plan/command_rungs.h"
+#include "ablations/plan/make_plan.h"
+#include "ablations/run/command_files.h"
+#include "ablations/run/command_trial.h"
+#include "ablations/run/study_folder.h"
+#include "cli/gate_run.h"
+#include "cli/worktrees.h"
+#include "files/files.h"
+#include "files/printable.h"
 #include "files/resources.h"
+#include "harness/machine/machine.h"
+#include "harness/process/process.h"
+#include "harness/process/unfit.h"
+#include "harness/process/utc.h"
+#include "harness/stats/verdict.h"
+#include "plots/again.h"
+#include "study/gate/baseline_file.h"
+#include "text/figures.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 namespace cli {
 
+namespace fs = std::filesystem;
+using files::printable;
+
 namespace {
 
-// A command's noise belongs to the user, not to the repository that is measured.
-int gate_of(const GateFlags& given) {
-  GateFlags flags = given;
-  const bool is_of_command = !flags.command.empty();
-  if (flags.baselines.empty()) {
-    flags.baselines = is_of_command ? (files::cache_folder() / "baselines").string() : usual_baselines;
+// One word is a command line already; several are quoted as they were given.
+std::string command_text(const std::vector<std::string>& words) {
+  if (words.size() == 1) return words.front();
+  std::vector<std::string> quoted;
+  for (const std::string& word : words) quoted.push_back(plots::for_shell(word));
+  return fmt::format("{}", fmt::join(quoted, " "));
+}
+
+std::vector<Rung> arms_of(const std::string& text, const std::vector<CommitSide>& sides) {
+  std::vector<Rung> arms;
+  for (const CommitSide& side : sides) {
+    Rung arm = rungs_of_commands({text}, Mode::cumulative).front();
+    arm.title = files::shortened(text, 60);
+    arm.name = fmt::format("{}-command", side.name);
+    arm.program = side.commit;
+    arm.command->text = arm.command->typed = text;
+    arm.command->directory = side.directory;
+    arm.command->variables = side.variables;
+    arms.push_back(std::move(arm));
   }
-  return is_of_command ? gate_of_commits(flags) : gate(flags);
+  arms.back().against = 0;
+  return arms;
+}
+
+// Of a run of the command here, as far as a noise floor asks.
+Record expected_record(const Plan& plan) {
+  Record record;
+  const TypedCommand& command = *plan.rungs.back().command;
+  record.environment = environment_of_commands();
+  record.command = CommandRun{.text = command.text, .steps = {}, .seconds = {}, .shape = ""};
+  if (!command.trial.gpus.empty()) record.monitor.emplace();
+  return record;
+}
+
+// Throws harness::Unfit where no noise is stored. The command's GPUs are not known before its trial.
+void check_has_noise(const GateFlags& flags, const Plan& plan) {
+  Record with_gpu = expected_record(plan);
+  with_gpu.monitor.emplace();
+  const fs::path file = noise_file(plan.gate->baselines, expected_record(plan));
+  if (fs::exists(file) || fs::exists(noise_file(plan.gate->baselines, with_gpu))) return;
+  throw harness::Unfit(
+      fmt::format("--catch {:g}: needs this command's noise on this device ({}); ladder gate --calibrate --save -- "
+                  "COMMAND measures it",
+                  100 * flags.catches, file.string()));
+}
+
+// Sets the least effect, half of what is to be caught, and the fewest pairs that catch it in 95 % of gates. A slowdown
+// of that size must lie above the least effect and the noise floor together. Throws harness::Unfit where no noise is
+// stored, or the time is not enough.
+void choose_pairs(Plan& plan, const GateFlags& flags) {
+  check_has_noise(flags, plan);
+  const fs::path file = noise_file(plan.gate->baselines, expected_record(plan));
+  const auto noise = read_document<Noise>(file);
+  if (const std::string why = why_no_noise(noise, expected_record(plan)); !why.empty()) {
+    throw harness::Unfit(
+        fmt::format("--catch: the noise floor in {} does not count: {}; ladder gate --calibrate --save -- COMMAND "
+                    "replaces it",
+                    file.string(), why));
+  }
+  const TypedCommand& command = *plan.rungs.back().command;
+  const double wanted = (1 + flags.catches) / (1 + flags.catches / 2) - 1;
+  const double pair_s = 2 * run_s(plan, command.trial);
+  const int64_t most = flags.budget_s > 0 ? static_cast<int64_t>(static_cast<double>(flags.budget_s) / pair_s) : 1000;
+  double shown = INFINITY;  // the smallest floor of those pairs that there is time for
+  for (const int64_t pairs : {6, 8, 12, 16, 24, 32, 48, 64, 96, 128}) {
+    if (pairs > most) break;
+    shown = std::min(shown, harness::noise_floor(noise.differences, pairs));
+    if (shown > wanted) continue;
+    plan.gate->min_effect = flags.catches / 2;
+    plan.repeats = pairs;
+    plan.gate->top_up = 0;
+    fmt::print(stderr,
+               "--catch {:g}: {} and a least effect of {:g} % find it in 95 % of gates (noise {:.2g} %), about {}\n",
+               100 * flags.catches, number_of(pairs, "pair"), 50 * flags.catches, 100 * noise.sd,
+               clock_time(static_cast<double>(pairs) * pair_s));
+    return;
+  }
+  const std::string in_time = flags.budget_s > 0 ? " in " + clock_time(static_cast<double>(flags.budget_s)) : "";
+  throw harness::Unfit(fmt::format("{:g} % cannot be caught{} on this machine (noise {:.2g} %){}", 100 * flags.catches,
+                                   in_time, 100 * noise.sd,
+                                   shown < 1 ? fmt::format("; {:.2g} % can", 100 * 2 * shown / (1 - shown)) : ""));
+}
+
+Plan plan_of(const GateFlags& flags, const std::vector<CommitSide>& sides) {
+  const int64_t pairs = pairs_of(flags);
+  Plan plan{.id = "",
+            .created = harness::utc_now(),
+            .ladder = {.name = "measure", .title = "1 command", .file = {}},
+            .workload = {},
+            .warmup_steps = flags.workload.warmup >= 0 ? flags.workload.warmup : 10,
+            .timed_steps = flags.workload.steps > 0 ? flags.workload.steps : 30,
+            .repeats = pairs,
+            .run_limit_s = static_cast<double>(flags.limit_s),
+            .rungs = arms_of(command_text(flags.command), sides)};
+  plan.gate = terms_of(flags, pairs);
+  plan.repeats += plan.gate->top_up;
+  plan.commands = CommandTerms{.steps_from = flags.steps_from, .tokens_per_step = flags.tokens};
+  plan.id = "gate-" + study_id(plan.ladder.name, plan.created);
+  return plan;
+}
+
+// Throws harness::Unfit where both sides read the repository's code from one place.
+void check_code_differs(const Worktrees& worktrees, bool force) {
+  const std::vector<fs::path> both = worktrees.code_of_both();
+  if (both.empty()) return;
+  const std::string why = fmt::format(
+      "base and head read the same code, {}{}: each needs its own, by --prepare 'pip install -e .' (each side has an "
+      "environment of its own) or by a path that does not lead to your folder",
+      both.front().string(), both.size() == 1 ? "" : fmt::format(" and {} more", both.size() - 1));
+  if (!force) throw harness::Unfit(why + "; --force compares them anyway");
+  fmt::print(stderr, "note: {}\n", printable(why));
+}
+
+void check_flags(const GateFlags& flags) {
+  if (!flags.calibrate && flags.base.empty()) {
+    throw std::invalid_argument("a command needs --base COMMIT to compare with, or --calibrate");
+  }
+  if (flags.resume) throw std::invalid_argument("--resume: a gate of commits cannot be resumed; begin a new one");
+  if (!flags.rungs.empty() || !flags.ladder.empty()) {
+    throw std::invalid_argument("--ladder and --rung are for gates of ladder programs; this one has a command");
+  }
+  if (flags.calibrate && !flags.prepare.empty()) {
+    throw std::invalid_argument("--prepare: --calibrate runs the command as it is here; prepare it before");
+  }
+}
+
+int gate_of_commits(const GateFlags& flags) {
+  check_flags(flags);
+  const std::string id = "gate-" + study_id("measure", harness::utc_now());
+  const fs::path out = fs::absolute(flags.out.empty() ? fs::path("gates") / id : files::named_folder(flags.out));
+  if (fs::exists(out / "plan.json")) {
+    throw std::invalid_argument(
+        fmt::format("{}: holds a gate already, and a gate of commits cannot be resumed; name another folder with --out",
+                    out.string()));
+  }
+  check_may_begin(out);
+  harness::catch_interrupts();
+  harness::catch_lost_readers();  // or a reader that has gone would leave the worktrees
+  const auto devices = occupy_for_commands("ladder gate", out, flags.wait);
+  BegunFolder begun(out, {"runs", "worktrees"});
+  std::optional<Worktrees> worktrees;
+  std::vector<CommitSide> here;
+  if (flags.calibrate) {
+    const std::string both = "calibration";
+    here = {{.name = "base", .commit = both, .place = "", .directory = fs::current_path()},
+            {.name = "head", .commit = both, .place = "", .directory = fs::current_path()}};
+  } else {
+    if (flags.catches > 0)
+      check_has_noise(flags, plan_of(flags, {{.name = "head", .commit = "", .place = "", .directory = ""}}));
+    worktrees.emplace(flags.base, flags.head.empty() ? "HEAD" : flags.head, out);
+    if (!git({"status", "--porcelain", "--untracked-files=no"}, out / "logs" / "git.log").empty()) {
+      fmt::print(stderr, "note: changes that are not committed are not measured\n");
+    }
+    for (CommitSide& side : worktrees->sides()) worktrees->make(side, flags.prepare);
+  }
+  std::vector<CommitSide>& sides = worktrees ? worktrees->sides() : here;
+  Plan plan = plan_of(flags, sides);
+  for (const std::string& line : harness::disturbances()) fmt::print(stderr, "note: {}\n", line);
+  for (size_t i = 0; i < plan.rungs.size(); ++i) {
+    std::optional<Trial> trial;
+    try {
+      if (!harness::interrupted()) {
+        fmt::print(stderr, "trying {} ...\n", sides[i].name);
+        trial = tried(plan, i, out, worktrees ? &sides[i].code : nullptr);
+      }
+    } catch (const std::invalid_argument& error) {
+      const std::string why = fmt::format("{}: {}{}", sides[i].name, error.what(),
+                                          worktrees ? worktrees->lacks(sides[i], trial_log(plan, i, out)) : "");
+      if (i == 0) throw harness::Unfit(why);
+      throw std::runtime_error(why);
+    }
+    if (!trial) {
+      fmt::print(stderr, "interrupted before anything was measured\n");
+      return 130;
+    }
+    plan.rungs[i].command->trial = *trial;
+  }
+  if (worktrees) check_code_differs(*worktrees, flags.force);
+  if (flags.catches > 0) choose_pairs(plan, flags);
+  plan.runs = abba(plan.rungs, plan.repeats, flags.blocked);
+  write_document(out / "plan.json", plan);
+  begun.has_plan();
+  fmt::print(stderr, "base: {}\nhead: {}\n", sides[0].commit, sides[1].commit);
+  const int status = run_gate(
+      plan, out, [&](const Plan& part) { return commands(part, out); }, {}, "begin a new gate to judge", flags.json);
+  return status;
 }
 
 }  // namespace
 
-void add_gate(CommandLine& line) {
+void add_gate(CommandLine& line, const std::function<int(const GateFlags&)>& gate_of_programs) {
   Command& command = line.add(
-      {.group = "Compare",
-       .name = "gate",
-       .summary = "did the program become slower? exit status for CI",
+      {.name = "gate",
        .about =
            "Runs two programs in turn, or one program against a stored baseline of this device, each run in a fresh "
            "process. Ends with one verdict. Exit status: 0 the same or faster; 1 slower, different losses, or head "
@@ -48,7 +248,14 @@ void add_gate(CommandLine& line) {
                      "The first time, makes a baseline of this device; later, compares with it."}},
        .common = {"--base", "--head", "--save", "--calibrate", "--ladder", "--rung", "--pairs", "--min-effect", "--out",
                   "--resume", "--json"}});
-  GateFlags& flags = command.runs(gate_of);
+  auto& flags = command.runs<GateFlags>([gate_of_programs](const GateFlags& given) {
+    GateFlags completed = given;
+    const bool is_of_command = !given.command.empty();
+    if (given.baselines.empty()) {  // a command's noise belongs to the user, not to the repository that is measured
+      completed.baselines = is_of_command ? (files::cache_folder() / "baselines").string() : usual_baselines;
+    }
+    return is_of_command ? gate_of_commits(completed) : gate_of_programs(completed);
+  });
   command.heading("What to compare");
   add_text(command, "--base", flags.base,
            "the program as it was: a bundle's folder, or a program; with a command a commit", "PATH");
@@ -61,8 +268,8 @@ void add_gate(CommandLine& line) {
                    "--head against itself: how small a difference this machine can show");
   command.add_flag("--save", flags.save,
                    "store the runs if there is no baseline or they are faster; with --calibrate the noise floor");
-  add_ladder_flag(command, flags.ladder, "where the recipes come from (default: same as ablate)");
-  add_rungs_flag(command, "--rung", flags.rungs, "rungs to measure (default: the last)");
+  add_text(command, "--ladder", flags.ladder, "where the recipes come from (default: same as ablate)", "NAME|FILE");
+  add_names(command, "--rung", flags.rungs, "rungs to measure (default: the last)");
   command.heading("Any program's command");
   command.add_option("command", flags.command, "after --: what trains, as on a shell's command line")
       ->type_name("-- COMMAND");

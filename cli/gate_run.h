@@ -3,16 +3,43 @@
 #pragma once
 
 #include "ablations/run/runner.h"
-#include "cli/commands.h"
+#include "cli/command.h"
+#include "harness/stats/verdict.h"
 #include "results/comparison.h"
 #include "study/gate/gate_verdict.h"
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
 
 namespace cli {
+
+constexpr const char* usual_baselines = "results/baselines";  // of a gate of ladder programs
+
+struct GateFlags {
+  WorkloadFlags workload;
+  std::string base, head;  // a bundle's folder or a program; head empty: this program
+  std::string baselines;   // compared with if base is empty, and saved into
+  std::string ladder, out;
+  std::vector<std::string> rungs;  // empty: the last that applies here
+  double min_effect = harness::usual_min_effect;
+  int64_t pairs = 0;    // 0: 8, or 16 to calibrate
+  int64_t top_up = -1;  // more pairs if those are inconclusive; -1: as many again
+  int64_t limit_s = 900;
+  bool calibrate = false;  // head against itself: what this machine can show
+  bool save = false;       // store what was measured as the new baseline or noise floor
+  bool blocked = false;    // all of base's runs, then all of head's
+  bool force = false, resume = false, json = false;
+  bool wait = false;  // until no other ladder measures on the device
+
+  std::vector<std::string> command;  // of any program, after "--": then base and head are commits
+  std::string prepare;               // for sh, once in each commit's worktree
+  std::string steps_from;
+  double catches = 0;  // the slowdown that 95 % of gates are to find; 0: min_effect says what matters
+  int64_t budget_s = 0, tokens = 0;
+};
 
 // The pairs that the flags ask for, without the top-up, and what the gate declares before its first run.
 int64_t pairs_of(const GateFlags& flags);

@@ -1,5 +1,4 @@
-#include "cli/help.h"
-
+#include "cli/command.h"
 #include "files/files.h"
 #include "files/nearest.h"
 #include "files/printable.h"
@@ -12,7 +11,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <memory>
 #include <ranges>
 #include <stdexcept>
 
@@ -34,6 +32,36 @@ struct Section {
   std::vector<Item> items;
 };
 
+// "-B, --batch N"; a positional one in capitals, "SHARDS..." where it may be several.
+std::string option_name(const CLI::Option& option) {
+  if (option.get_positional()) {
+    std::string name = option.get_name(true);
+    std::ranges::transform(name, name.begin(), [](char c) { return c >= 'a' && c <= 'z' ? char(c - 32) : c; });
+    return option.get_items_expected_max() > 1 ? name + "..." : name;
+  }
+  std::vector<std::string> names;
+  for (const std::string& name : option.get_snames()) names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) names.push_back("--" + name);
+  const bool takes_value = option.get_items_expected_max() > 0;
+  return fmt::format("{}{}", fmt::join(names, ", "), takes_value ? " " + option.get_type_name() : "");
+}
+
+// "ladder report STUDIES... [FLAGS]".
+std::string usage(const Command& command) {
+  if (command.get_parent() == nullptr) return "ladder COMMAND [FLAGS]";
+  std::string text = "ladder " + command.words.name, arguments;
+  bool has_flags = false;
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->get_positional()) {
+      arguments += option->get_required() ? " " + option_name(*option) : " [" + option_name(*option) + "]";
+    } else if (option->get_required()) {
+      text += " " + option_name(*option);
+    }
+    has_flags = has_flags || (!option->get_positional() && !option->get_required());
+  }
+  return text + arguments + (has_flags ? " [FLAGS]" : "");
+}
+
 Item item_of(const CLI::Option& option) { return {option_name(option), option.get_description()}; }
 
 // The flags by headings. Flags that every command has come last; hidden ones are left out.
@@ -52,14 +80,12 @@ std::vector<Section> sections_of(const Command& command) {
   return sections;
 }
 
-// The commands by their groups.
-std::vector<Section> sections_of(const CommandLine& line) {
+// All commands by their groups.
+std::vector<Section> sections_of_commands() {
   std::vector<Section> sections;
-  for (const Command* command : line.commands()) {
-    if (sections.empty() || sections.back().title != command->words.group) {
-      sections.push_back({.title = command->words.group});
-    }
-    sections.back().items.push_back({command->words.name, command->words.summary});
+  for (const auto& [group, name, summary] : listed_commands) {
+    if (sections.empty() || sections.back().title != group) sections.push_back({.title = group});
+    sections.back().items.push_back({name, summary});
   }
   return sections;
 }
@@ -98,34 +124,36 @@ std::string examples_text(const Command& command, const Look& look, size_t most)
 
 // `ladder --help`.
 std::string program_help(const CommandLine& line, const Look& look) {
-  const Command& app = line.app;
-  std::string text = look.painted(Style::strong, "ladder: " + app.words.summary) + "\n\n";
-  text +=
-      look.painted(Style::strong, "Usage: ") + usage(app) + "\n\n" + look.painted(Style::strong, "Begin with") + "\n";
-  const bool can_train = harness::can_train();
-  static const std::vector<Example> without{
+  constexpr const char* summary = "ladder: what each optimization of a training step brings on this machine";
+  std::string text = look.painted(Style::strong, summary) + "\n\n" + look.painted(Style::strong, "Usage: ") +
+                     usage(line.app) + "\n\n" + look.painted(Style::strong, "Begin with") + "\n";
+  static const std::vector<Example> without_trainer{
       {"ladder measure 'python train.py' '+ --compile'", "Is the flag faster?"},
       {"ladder gate --base main --head HEAD -- python train.py", "Slower since main?"},
-      {"ladder report STUDY", "Its page and charts."},
-      {"(doctor, ablate, run, profile, train and sample need", "the full build)"}};
-  for (const auto& [example, shows] : can_train ? app.words.examples : without)
+      {"ladder report STUDY", "Its page and charts."}};
+  const bool can_train = harness::can_train();
+  for (const auto& [example, shows] : can_train ? line.app.words.examples : without_trainer)
     text += fmt::format("  {:<{}}{}\n", example, can_train ? 30 : 57, shows);
-  for (const Section& section : sections_of(line)) text += section_text(section, look);
+  for (const Section& section : sections_of_commands()) text += section_text(section, look);
+  std::vector<std::string> lacking;
+  for (const ListedCommand& listed : listed_commands) {
+    if (!can_train && line.find(listed.name) == nullptr) lacking.emplace_back(listed.name);
+  }
+  if (!lacking.empty()) text += "\n" + wrapped(fmt::format("Only the full build has {}.", fmt::join(lacking, ", ")));
   return text + "\n" + wrapped(exit_statuses) +
          "`ladder COMMAND --help` explains a command; `ladder -V` prints the version.\n";
 }
 
-void print_help_on(const CommandLine& line, const std::string& topic) {
-  std::vector<std::string> names = technique_names();
-  for (const Command* command : line.commands()) {
-    if (command->words.name == topic) {
-      fmt::print("{}", help_text(line, *command, standard_output(), /*all=*/false));
-      return;
-    }
-    names.push_back(command->words.name);
+int print_help_on(const CommandLine& line, const std::string& topic) {
+  if (const Command* const command = line.find(topic)) {
+    fmt::print("{}", help_text(line, *command, standard_output(), /*all=*/false));
+    return 0;
   }
+  if (find_listed(topic) != nullptr) return line.other();
   const std::string text = technique_help(topic, standard_output());
   if (text.empty()) {
+    std::vector<std::string> names = technique_names();
+    for (const ListedCommand& listed : listed_commands) names.emplace_back(listed.name);
     const std::string what = "there is no command and no optimization " + files::in_quotes(topic);
     const std::string near = files::or_nearest(what, topic, names);
     throw std::invalid_argument(near != what
@@ -134,48 +162,17 @@ void print_help_on(const CommandLine& line, const std::string& topic) {
                                                   what, fmt::join(technique_names() | std::views::take(4), ", ")));
   }
   fmt::print("{}", text);
+  return 0;
 }
 
 }  // namespace
-
-std::vector<std::string> names_of(const CLI::Option& option) {
-  std::vector<std::string> names;
-  for (const std::string& name : option.get_snames()) names.push_back("-" + name);
-  for (const std::string& name : option.get_lnames()) names.push_back("--" + name);
-  return names;
-}
-
-std::string option_name(const CLI::Option& option) {
-  if (option.get_positional()) {
-    std::string name = option.get_name(true);
-    std::ranges::transform(name, name.begin(), [](char c) { return c >= 'a' && c <= 'z' ? char(c - 32) : c; });
-    return option.get_items_expected_max() > 1 ? name + "..." : name;
-  }
-  const bool takes_value = option.get_items_expected_max() > 0;
-  return fmt::format("{}{}", fmt::join(names_of(option), ", "), takes_value ? " " + option.get_type_name() : "");
-}
-
-std::string usage(const Command& command) {
-  if (command.get_parent() == nullptr) return "ladder COMMAND [FLAGS]";
-  std::string text = "ladder " + command.words.name, arguments;
-  bool has_flags = false;
-  for (const CLI::Option* option : command.get_options()) {
-    if (option->get_positional()) {
-      arguments += option->get_required() ? " " + option_name(*option) : " [" + option_name(*option) + "]";
-    } else if (option->get_required()) {
-      text += " " + option_name(*option);
-    }
-    has_flags = has_flags || (!option->get_positional() && !option->get_required());
-  }
-  return text + arguments + (has_flags ? " [FLAGS]" : "");
-}
 
 std::string help_text(const CommandLine& line, const Command& command, const Look& look, bool all) {
   if (&command == &line.app) return program_help(line, look);
   const std::vector<std::string>& common = command.words.common;
   const bool is_short = !all && !common.empty();
   const std::string name = "ladder " + command.words.name;
-  std::string text = look.painted(Style::strong, wrapped(name + ": " + command.words.summary, "  "));
+  std::string text = look.painted(Style::strong, wrapped(name + ": " + find_listed(command.words.name)->summary, "  "));
   text += "\n" + look.painted(Style::strong, "Usage: ") + wrapped(usage(command), "           ");
   for (const std::string& paragraph : paragraphs(command.words.about)) {
     text += "\n" + wrapped(paragraph);
@@ -195,6 +192,9 @@ std::string help_text(const CommandLine& line, const Command& command, const Loo
   return text + section_text(section, look) + fmt::format("\nEvery flag: {} --help-all\n", name);
 }
 
+namespace {
+
+// docs/cli.md.
 std::string help_markdown(const CommandLine& line) {
   std::string text = "# The commands of `ladder`\n";
   const auto describe = [&](const Command& command) {
@@ -214,16 +214,14 @@ std::string help_markdown(const CommandLine& line) {
   };
   describe(line.app);
   text += "\n" + markdown_with_code(exit_statuses) + "\n";
-  std::string group;
-  for (const Command* command : line.commands()) {
-    if (command->words.group != group) text += "\n## " + (group = command->words.group) + "\n";
-    text += fmt::format("\n### ladder {}\n\n*{}*\n", command->words.name, markdown_with_code(command->words.summary));
-    describe(*command);
+  std::string heading;
+  for (const auto& [group, name, summary] : listed_commands) {
+    if (group != heading) text += "\n## " + (heading = group) + "\n";
+    text += fmt::format("\n### ladder {}\n\n*{}*\n", name, markdown_with_code(summary));
+    describe(*line.find(name));
   }
   return text + "\n<!-- Made by: build/release/ladder help --markdown > docs/cli.md -->\n";
 }
-
-namespace {
 
 struct HelpFlags {
   std::string topic;
@@ -231,10 +229,8 @@ struct HelpFlags {
 };
 
 int help(const CommandLine& line, const HelpFlags& flags) {
-  if (!flags.topic.empty()) {
-    print_help_on(line, flags.topic);
-    return 0;
-  }
+  if (!flags.topic.empty()) return print_help_on(line, flags.topic);
+  if (flags.markdown && line.other) return line.other();  // which has every command
   fmt::print("{}", flags.techniques ? techniques_page()
                    : flags.claims   ? claims_page(recorded_evidence())
                    : flags.markdown ? help_markdown(line)
@@ -245,30 +241,24 @@ int help(const CommandLine& line, const HelpFlags& flags) {
 }  // namespace
 
 void add_help(CommandLine& line) {
-  auto flags = std::make_shared<HelpFlags>();
   Command& command = line.add(
-      {.group = "Help",
-       .name = "help",
-       .summary = "explain a command or an optimization",
+      {.name = "help",
        .about = "Of a command it prints the same as `ladder COMMAND --help`; of an optimization, how it works and what "
                 "it costs. With a flag it prints a page of docs in Markdown.",
        .examples = {{"ladder help ablate", "The help of `ladder ablate`."},
                     {"ladder help flash", "What is flash attention?"},
                     {"ladder help --techniques", "Every optimization, with its text, and the fields of a recipe."},
                     {"ladder help --claims", "What others claim of each, and what was measured."}}});
+  auto& flags = command.runs<HelpFlags>([&line](const HelpFlags& given) { return help(line, given); });
   command.heading("Arguments");
-  auto* topic =
-      command.add_option("topic", flags->topic, "a command, or the name of an optimization (default: the commands)");
-  for (const Command* other : line.commands()) command.values[topic].push_back(other->words.name);
-  for (const std::string& name : technique_names()) command.values[topic].push_back(name);
+  command.add_option("topic", flags.topic, "a command, or the name of an optimization (default: the commands)");
   command.heading("What to print");
-  command.add_flag("--markdown", flags->markdown, "docs/cli.md: every command");
-  command.add_flag("--techniques", flags->techniques, "docs/techniques.md: every optimization");
-  command.add_flag("--claims", flags->claims, "docs/claims.md: what others claim of them, and what was measured");
+  command.add_flag("--markdown", flags.markdown, "docs/cli.md: every command");
+  command.add_flag("--techniques", flags.techniques, "docs/techniques.md: every optimization");
+  command.add_flag("--claims", flags.claims, "docs/claims.md: what others claim of them, and what was measured");
   command.exclude("topic", {"--markdown", "--techniques", "--claims"});
   command.exclude("--markdown", {"--techniques", "--claims"});
   command.exclude("--techniques", {"--claims"});
-  command.run = [&line, flags] { return help(line, *flags); };
 }
 
 }  // namespace cli

@@ -64,9 +64,7 @@ int history(const HistoryFlags& flags) {
 
 void add_history(CommandLine& line) {
   Command& command = line.add(
-      {.group = "Report",
-       .name = "history",
-       .summary = "how each rung's time changed over stored studies",
+      {.name = "history",
        .about = "Lines up studies made under equal circumstances, rung by rung, and says where the time changed: at a "
                 "jump, named with its study and commits, or by a drift of small changes. It takes ten studies to find "
                 "a jump and six to find a drift. Writes nothing unless --out names a folder.",
@@ -74,7 +72,7 @@ void add_history(CommandLine& line) {
                     {"ladder history studies --out drawn", "The same, and history.json with its chart."},
                     {"ladder history studies --fail-on-slowdown",
                      "For a nightly job: exit status 1 if a rung got slower, 3 if a rung fails."}}});
-  HistoryFlags& flags = command.runs(history);
+  auto& flags = command.runs<HistoryFlags>(history);
   command.heading("Arguments");
   add_text(command, "folder", flags.folder, "folder of studies; every study.json in it and below counts", "FOLDER")
       ->required();

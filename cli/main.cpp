@@ -1,10 +1,7 @@
-// `ladder`: reports, compares and verifies by itself, and so starts without PyTorch. For the other commands the process
-// becomes `ladder-gpt2`, the program beside it.
+// `ladder`: what needs no PyTorch. For other commands the process becomes `ladder-gpt2`, the program beside it.
 #include "cli/command.h"
-#include "cli/commands.h"
 #include "harness/machine/machine.h"
 #include "harness/process/unfit.h"
-#include "harness/process/working_directory.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -14,15 +11,12 @@
 #include <string>
 #include <system_error>
 
-namespace cli {
 namespace {
 
 namespace fs = std::filesystem;
 
-char** arguments = nullptr;  // of main(), which end with a null pointer
-
-// Does not return, because the process is the other program from then on.
-int become_trainer() {
+// Does not return, because the process is the other program from then on. `argv` ends with a null pointer.
+int become_trainer(char** argv) {
   const fs::path own = fs::read_symlink("/proc/self/exe"), beside = harness::trainer_of(own);
   // A bundle's launcher finds PyTorch.
   const fs::path launcher = own.parent_path().parent_path() / beside.filename();
@@ -34,24 +28,17 @@ int become_trainer() {
                     "bundle` packs it for other machines; your own programs need only `ladder measure` and `gate`",
                     beside.string()));
   }
-  arguments[0] = program.data();
-  ::execv(program.c_str(), arguments);
+  argv[0] = program.data();
+  ::execv(program.c_str(), argv);
   throw std::system_error(errno, std::generic_category(), program);
 }
 
 }  // namespace
 
-int doctor(const DoctorFlags&) { return become_trainer(); }
-int ablate(const AblateFlags&) { return become_trainer(); }
-int run(const RunFlags&) { return become_trainer(); }
-int profile(const ProfileFlags&) { return become_trainer(); }
-int gate(const GateFlags&) { return become_trainer(); }
-int train(const TrainFlags&) { return become_trainer(); }
-int sample(const SampleFlags&) { return become_trainer(); }
-
-}  // namespace cli
-
 int main(int argc, char** argv) {
-  cli::arguments = argv;
-  return cli::exit_status([&] { return cli::run_command_line(argc, argv); });
+  return cli::exit_status([&] {
+    cli::CommandLine line([&] { return become_trainer(argv); });
+    cli::add_commands_of_ladder(line, [&](const cli::GateFlags& /*flags*/) { return line.other(); });
+    return cli::run_command_line(line, argc, argv);
+  });
 }

@@ -250,9 +250,7 @@ int measure(const MeasureFlags& flags) {
 
 void add_measure(CommandLine& line) {
   Command& command = line.add(
-      {.group = "Measure",
-       .name = "measure",
-       .summary = "compare any training program's commands, step by step",
+      {.name = "measure",
        .about =
            "Runs each command several times in turn, in fresh processes, and reads the steps from the lines that it "
            "prints. A line with a loss is honest on a GPU, too: to print the loss, the device must have computed it. "
@@ -271,7 +269,7 @@ void add_measure(CommandLine& line) {
                     {"ladder measure 'python train.py --out {run}' '+ --fused'",
                      "Every run writes into a folder of its own."}},
        .common = {"--repeats", "--steps", "--warmup", "--mode", "--steps-from", "--look", "--out", "--resume"}});
-  MeasureFlags& flags = command.runs(measure);
+  auto& flags = command.runs<MeasureFlags>(measure);
   command.heading("Arguments");
   command.add_option("command", flags.commands, "what is run, each in quotes")->required()->type_name("COMMAND");
   command.heading("How to measure");

@@ -57,9 +57,7 @@ int merge(const MergeFlags& flags) {
 
 void add_merge(CommandLine& line) {
   Command& command = line.add(
-      {.group = "Report",
-       .name = "merge",
-       .summary = "join the shards of a study",
+      {.name = "merge",
        .about =
            "Each machine measures a part of the repeats with `ladder ablate --shard i/n` and the same other "
            "flags. This command joins the parts into one study in --out, says which runs are missing, and draws the "
@@ -67,7 +65,7 @@ void add_merge(CommandLine& line) {
        .examples = {
            {"ladder merge shard-1 shard-2 --out whole", "Joins two shards into one study in the folder whole."},
            {"ladder merge --group-by-device shard-* --out whole", "One study for each kind of device."}}});
-  MergeFlags& flags = command.runs(merge);
+  auto& flags = command.runs<MergeFlags>(merge);
   command.heading("Arguments");
   command.add_option("shards", flags.shards, "folders of ladder ablate --shard")->type_name("FOLDER")->required();
   command.heading("What to join");

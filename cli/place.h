@@ -3,7 +3,6 @@
 #pragma once
 
 #include "ablations/plan/make_plan.h"
-#include "cli/flags.h"
 
 #include <filesystem>
 #include <string>

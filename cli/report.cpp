@@ -270,9 +270,7 @@ int report(const ReportFlags& flags) {
 
 void add_report(CommandLine& line) {
   Command& command = line.add(
-      {.group = "Report",
-       .name = "report",
-       .summary = "draw a study, two side by side, or a training",
+      {.name = "report",
        .about =
            "Draws a study from its stored records: report.html (one file that needs no network), report.md and, in "
            "charts/, each chart that has data, as SVG, PNG and Vega-Lite. Also writes rungs.csv, steps.csv, "
@@ -294,7 +292,7 @@ void add_report(CommandLine& line) {
                     {"ladder report gates/GATE", "Draws a gate's page again."},
                     {"ladder report training", "Draws the training in the folder training."}},
        .common = {"--with", "--out"}});
-  ReportFlags& flags = command.runs(report);
+  auto& flags = command.runs<ReportFlags>(report);
   command.heading("Arguments");
   command
       .add_option(

@@ -68,14 +68,12 @@ int verify(const VerifyFlags& flags) {
 
 void add_verify(CommandLine& line) {
   Command& command = line.add(
-      {.group = "Report",
-       .name = "verify",
-       .summary = "compute a study again from its records, and every hash",
+      {.name = "verify",
        .about = "Checks that a study follows from its records. Computes again every number and text of study.json, the "
                 "summary, sizes and proofs of each record, and the SHA-256 of each file. Names what differs, with both "
                 "values. Writes nothing. The exit status is 1 if something differs.",
        .examples = {{"ladder verify study", "Names each file and field that is not what it should be."}}});
-  VerifyFlags& flags = command.runs(verify);
+  auto& flags = command.runs<VerifyFlags>(verify);
   command.heading("Arguments");
   add_text(command, "study", flags.study, "a study's folder", "PATH")->required();
   command.heading("What to print");

@@ -2,8 +2,7 @@
 #include "ablations/profile/estimate.h"
 #include "ablations/profile/rates.h"
 #include "ablations/run/memory.h"
-#include "cli/commands.h"
-#include "cli/defaults.h"
+#include "cli/gpt2/commands.h"
 #include "cli/gpt2/prospect.h"
 #include "cli/gpt2/request.h"
 #include "files/json_file.h"
@@ -39,6 +38,14 @@ namespace fs = std::filesystem;
 using files::Json;
 
 namespace {
+
+struct DoctorFlags {
+  bool json = false, peaks = false;
+  std::string plan;        // a rung or a recipe, whose step's memory is asked for
+  std::string ladder;      // whose rungs are shown, or that has the rung
+  WorkloadFlags workload;  // its size
+  int64_t memory = 0;      // bytes of another device
+};
 
 void print_notes(const std::vector<std::string>& notes) {
   const Look& look = standard_output();
@@ -191,8 +198,6 @@ std::string print_ladders(const harness::Machine& machine) {
   return has_data() ? next : "make data";
 }
 
-}  // namespace
-
 int doctor(const DoctorFlags& flags) {
   if (!flags.plan.empty()) return plan_memory(flags);
   const harness::Machine& machine = harness::this_machine();
@@ -224,6 +229,45 @@ int doctor(const DoctorFlags& flags) {
   print_notes(things_to_fix(machine));
   fmt::print("Next: {}\n", next);
   return 0;
+}
+
+}  // namespace
+
+void add_doctor(CommandLine& line) {
+  Command& command = line.add(
+      {.name = "doctor",
+       .about =
+           "Shows the processor, the GPU, memory, and the data. Says for each ladder whether it can be measured here, "
+           "for how long and with how much memory; then what to fix, and the command to begin with. Writes nothing.\n"
+           "With --plan it says instead how much memory a step will take, part by part, and the largest batch that "
+           "fits. Nothing is run. The exit status is 1 if the step does not fit, and 3 if its device is not here and "
+           "--memory is not given.",
+       .examples = {{"ladder doctor", "The machine, its ladders, and what to fix before measuring."},
+                    {"ladder doctor --ladder gpt2", "Each rung of that ladder, and why some cannot be measured."},
+                    {"ladder doctor --plan flash -B 8", "Does that rung fit at B=8? What is the largest B that does?"},
+                    {"ladder doctor --plan graph --ladder gpt2 -B 64 --memory 80GiB",
+                     "The same of a GPU with 80 GiB, which need not be here."},
+                    {"ladder doctor --peaks", "Measured memory and matrix rates beside the maker's figures."}},
+       .common = {"--ladder", "--plan", "--memory", "--model", "--batch", "--context", "--peaks", "--json"}});
+  auto& flags = command.runs<DoctorFlags>(doctor);
+  command.heading("What to print");
+  command.add_flag("--peaks", flags.peaks,
+                   "measure memory and matrix rates, and show them beside the maker's figures (some "
+                   "seconds)");
+  auto* plan = add_text(command, "--plan", flags.plan,
+                        "the memory of this step: a rung of --ladder, or a recipe ('{\"autocast\": \"bf16\"}')",
+                        "RUNG|FILE|JSON");
+  command.add_flag("--json", flags.json, "print JSON, for programs");
+  add_text(command, "--ladder", flags.ladder, "show each rung of this ladder; with --plan: where its rung is looked up",
+           "NAME|FILE");
+  command.exclude("--peaks", {"--plan", "--ladder"});
+  command.heading("With --plan");
+  add_bytes(command, "--memory", flags.memory,
+            "a device with so much memory, as a GPU of compute capability 9.0 (default: this machine's)", 1000000,
+            100000000000000)
+      ->needs(plan);
+  add_size_flags(command, flags.workload, "gpt2-124m, or the ladder's", "the ladder's, else 1 x 256 tokens");
+  for (const std::string& flag : size_flags) command.get_option(flag)->needs(plan);
 }
 
 }  // namespace cli

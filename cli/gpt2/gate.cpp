@@ -9,8 +9,8 @@
 #include "ablations/run/child.h"
 #include "ablations/run/memory.h"
 #include "ablations/run/study_folder.h"
-#include "cli/commands.h"
 #include "cli/gate_run.h"
+#include "cli/gpt2/commands.h"
 #include "cli/gpt2/request.h"
 #include "cli/place.h"
 #include "files/files.h"
@@ -285,7 +285,7 @@ std::vector<std::string> earlier_failures(const fs::path& folder) {
 
 }  // namespace
 
-int gate(const GateFlags& flags) {
+int gate_of_programs(const GateFlags& flags) {
   fs::path out = flags.out.empty() ? fs::path() : files::named_folder(flags.out);
   Plan plan;
   if (flags.resume) {

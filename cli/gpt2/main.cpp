@@ -1,5 +1,5 @@
 // `ladder-gpt2`: every command, with PyTorch. `ladder` starts it for those that train or look at the device.
-#include "cli/command.h"
+#include "cli/gpt2/commands.h"
 #include "files/printable.h"
 #include "harness/observe/library_calls.h"
 #include "harness/process/working_directory.h"
@@ -20,8 +20,9 @@ int main(int argc, char** argv) {
                  files::printable(name));
     }
     try {
+      cli::WholeCommandLine line;
       // Before anything looks for GPUs.
-      return cli::run_command_line(argc, argv, [] { model::choose_gpu(model::ranks_of_environment()); });
+      return cli::run_command_line(line, argc, argv, [] { model::choose_gpu(model::ranks_of_environment()); });
     } catch (const c10::Error& error) {
       std::string text = error.what_without_backtrace();
       if (text.starts_with("CUDA ")) {  // hints for those who debug or set up PyTorch follow

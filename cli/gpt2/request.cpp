@@ -6,8 +6,7 @@
 #include "ablations/run/reproduce.h"
 #include "ablations/techniques/products/products.h"
 #include "ablations/techniques/techniques.h"
-#include "cli/command.h"
-#include "cli/defaults.h"
+#include "cli/draw.h"
 #include "cli/gpt2/timed_here.h"
 #include "files/files.h"
 #include "files/resources.h"
@@ -126,6 +125,42 @@ Choose choice_of(OwnOperations& timed) {
 }
 
 }  // namespace
+
+void add_data_flags(Command& command, WorkloadFlags& flags) {
+  constexpr int64_t least = 1000, most = 6000000000;  // a token file can still hold all tokens
+  add_bytes(
+      command, "--repeat-to", flags.repeat_to,
+      "make a text of that size from copies of --data, and keep it in the cache folder, which XDG_CACHE_HOME names "
+      "(500MB, 2GB; default: "
+      "the text as it is)",
+      least, most);
+  command.add_flag("--cold-cache", flags.cold_cache,
+                   "take each run's data out of the page cache before its first step, as far as the kernel does it "
+                   "(default: leave it as it is)");
+}
+
+void add_deterministic_flag(Command& command, WorkloadFlags& flags) {
+  command.add_flag(
+      "--deterministic", flags.deterministic,
+      "PyTorch's deterministic algorithms: bit-identical losses each time on a GPU, and on a CPU with --threads 1");
+}
+
+CLI::Option* add_rung_flag(Command& command, std::string& rung) {
+  return add_text(command, "--rung", rung, "a rung of --ladder: the name of its optimization, or \"start\"", "NAME");
+}
+
+int64_t threads_for(int64_t given) {
+  const int64_t cores = harness::this_cpu().logical_cores;
+  if (given > cores) {
+    throw std::invalid_argument(
+        fmt::format("--threads must be between 1 and {}, the cores that this process may use, got {}", cores, given));
+  }
+  return given > 0 ? given : cores;
+}
+
+fs::path default_studies() { return "studies"; }
+fs::path default_text() { return files::cache_folder() / "data" / "shakespeare.txt"; }
+fs::path bundled_tokens() { return files::resource_root() / "data" / "shakespeare.bin"; }
 
 std::string chosen_ladder(const std::string& named) {
   if (!named.empty()) return named;
@@ -292,6 +327,9 @@ RunOptions planned_options(const StepFlags& run) {
           .applied = rung.applied,
           .product_timings = plan.product_timings};
 }
+
+// How JSON reaches --recipe as it is.
+constexpr const char* recipe_in_quotes = "--recipe '{\"autocast\": \"bf16\"}'";
 
 // Refuses what is neither JSON nor a file: an optimization, or JSON whose quotes the shell has taken.
 void check_quotes(const std::string& recipe) {

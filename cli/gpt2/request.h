@@ -4,13 +4,40 @@
 
 #include "ablations/plan/make_plan.h"
 #include "ablations/run/run.h"
-#include "cli/flags.h"
+#include "cli/command.h"
 #include "cli/place.h"
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 namespace cli {
+
+// What a study measures and how often; make_plan() makes a plan of it.
+struct StudyFlags {
+  WorkloadFlags workload;
+  std::string ladder;
+  DesignFlags design;
+  int64_t repeats = 0, order_seed = -1, limit_s = 900;
+  bool quick = false;  // the first and the last rung, four repeats
+  std::string shard;   // "2/4": that part of the runs
+  bool wait = false;   // until a device in use is free
+};
+
+// The step that a process runs; run_options() makes the options of a run of it.
+struct StepFlags {
+  WorkloadFlags workload;
+  std::string recipe, ladder, rung, plan, run_id;
+  std::string from;          // a record to run again; the flags say where its data is
+  bool any_program = false;  // with from: also if another program made the record
+  bool wait = false;
+};
+
+void add_data_flags(Command& command, WorkloadFlags& flags);  // --repeat-to and --cold-cache
+void add_deterministic_flag(Command& command, WorkloadFlags& flags);
+CLI::Option* add_rung_flag(Command& command, std::string& rung);
+inline const std::vector<std::string> size_flags{"--model", "--batch", "--context", "--positions", "--accumulation"};
 
 // Each throws std::invalid_argument that names the flag or file, its value and what is allowed. Each throws
 // harness::Unfit for a rung or a device that this machine lacks.
@@ -35,6 +62,16 @@ std::string check_workload(const Plan& plan);
 
 // The named ladder; for "" gpt2 on a machine with a GPU, gpt2-fp16 where that has no bfloat16, else gpt2-cpu.
 std::string chosen_ladder(const std::string& named);
+
+// CPU threads for --threads, 0: as many as this process may use cores. Throws std::invalid_argument for more.
+int64_t threads_for(int64_t given);
+
+// Below the current folder: where `ladder ablate` puts its studies.
+std::filesystem::path default_studies();
+// What setup/data.py fetched; files/resources.h has its vocabulary.
+std::filesystem::path default_text();
+// The tokens of that text, which a bundle includes; the default if the text is missing.
+std::filesystem::path bundled_tokens();
 
 // All files that a run reads: those of its flags, and the defaults of flags that are not given.
 std::vector<Input> inputs_of(const StepFlags& flags);

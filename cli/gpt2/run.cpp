@@ -3,7 +3,7 @@
 
 #include "ablations/run/memory.h"
 #include "ablations/run/reproduce.h"
-#include "cli/commands.h"
+#include "cli/gpt2/commands.h"
 #include "cli/gpt2/request.h"
 #include "cli/gpt2/timed_here.h"
 #include "cli/place.h"
@@ -32,6 +32,13 @@ using files::Json;
 using files::printable;
 
 namespace {
+
+struct RunFlags : StepFlags {
+  std::string record;
+  bool json = false, verbose = false;
+  bool report_steps = false;  // to file descriptor 3, for the runner
+  std::string time_against;   // a recipe: only time its operation beside this recipe's (timed_here.h)
+};
 
 void note_unknown_programs(const Record& original, model::Device device) {
   for (const std::string& unknown : compare_programs(original.environment, environment_here(), device).unknown) {
@@ -93,8 +100,6 @@ void print_proofs(const std::vector<Proof>& proofs, bool all) {
   fmt::print("{} of {} passed\n", passed, number_of(std::ssize(proofs), "proof"));
 }
 
-}  // namespace
-
 int run(const RunFlags& flags) {
   if (flags.report_steps) harness::die_with_parent();
   check_not_read("--out", flags.record, inputs_of(flags));
@@ -152,6 +157,58 @@ int run(const RunFlags& flags) {
     fmt::print(stderr, "ladder run: this time does not count: {}\n", printable(fault));
   }
   return fault.empty() && reproduced ? 0 : 1;
+}
+
+}  // namespace
+
+void add_run(CommandLine& line) {
+  Command& command = line.add(
+      {.name = "run",
+       .about =
+           "Trains for a few steps with one recipe. Prints the time of a step, the memory, and how many settings of "
+           "the recipe were seen to take effect. Writes nothing unless --out names a file for the record, which "
+           "holds every step. With --from it repeats the run of a record and says whether the losses are the same. "
+           "The exit status is 1 if a proof failed or the losses differ.",
+       .examples = {{"ladder run --rung flash --out record.json", "This machine's ladder up to that rung."},
+                    {"ladder run --model tiny -T 64 --recipe '{\"autocast\": \"bf16\"}'",
+                     "A recipe of your own on the two-layer model."},
+                    {"ladder run --from record.json", "The same run again. Are the losses the same?"}},
+       .common = {"--verbose", "--rung", "--ladder", "--recipe", "--from", "--model", "--batch", "--context", "--steps",
+                  "--out", "--json"}});
+  auto& flags = command.runs<RunFlags>(run);
+  command.heading("What to run");
+  add_text(command, "--recipe", flags.recipe, "JSON file, or JSON: '{\"autocast\": \"bf16\"}'", "FILE|JSON");
+  CLI::Option* const rung = add_rung_flag(command, flags.rung);
+  add_text(command, "--ladder", flags.ladder, "where --rung is looked up (default: same as ablate)", "NAME|FILE")
+      ->needs(rung);
+  CLI::Option* const plan = add_text(command, "--plan", flags.plan, "a study's plan.json", "FILE");
+  plan->needs(add_text(command, "--run", flags.run_id, "a run of --plan, by its id", "ID")->needs(plan));
+  CLI::Option* const from =
+      add_text(command, "--from", flags.from,
+               "a record: run it again, on its data, and say whether the losses are the same", "RECORD");
+  command.add_flag("--any-program", flags.any_program, "with --from: also if another program made the record")
+      ->needs(from);
+  add_wait_flag(command, flags.wait);
+  command.add_flag("--report-steps-to-parent", flags.report_steps)->group("");
+  command.add_option("--time-against", flags.time_against)->group("");
+  add_workload_flags(command, flags.workload, "gpt2-124m, or the ladder's",
+                     "the ladder's, else 1 x 256 tokens, 5 + 10 steps");
+  add_data_flags(command, flags.workload);
+  add_deterministic_flag(command, flags.workload);
+  command.heading("Where the results go");
+  add_output(command, "--out", flags.record, "write the record here (default: nowhere)", "FILE",
+             "--json prints the record");
+  command.add_flag("-v,--verbose", flags.verbose, "list the proofs (default: only if one failed)");
+  add_text(command, "--record", flags.record, "--out, as runners of every version call it", "FILE")->group("");
+  command.add_flag("--json", flags.json, "print the record as JSON");
+  command.exclude("--recipe", {"--rung", "--plan", "--from"});
+  command.exclude("--rung", {"--plan", "--from"});
+  // A plan names its data; a record does not.
+  command.exclude("--plan", {"--from", "--data", "--vocab", "--repeat-to"});
+  for (const char* const flag : {"--plan", "--from"}) {
+    command.exclude(flag, size_flags);
+    command.exclude(flag, {"--steps", "--warmup", "--seed", "--threads", "--deterministic", "--cold-cache"});
+  }
 }
 
 }  // namespace cli

@@ -5,8 +5,6 @@
 #include "ablations/run/memory.h"
 #include "ablations/run/run_setting.h"
 #include "ablations/run/study_folder.h"
-#include "cli/commands.h"
-#include "cli/defaults.h"
 #include "cli/draw.h"
 #include "cli/gpt2/request.h"
 #include "cli/gpt2/training_request.h"
@@ -263,6 +261,25 @@ bool all_ended_well(const TimeToLoss& study) {
 }
 
 }  // namespace
+
+void add_to_loss_flags(Command& command, ToLossFlags& flags) {
+  command.heading("Time to a loss");
+  CLI::Option* const to_loss = add_real(
+      command, "--to-loss", flags.loss,
+      "train each rung for --steps, --tokens or --epochs: seconds to this validation loss, and quality at the end",
+      "a number above 0", above_zero);
+  add_number(command, "--seeds", flags.seeds, "trainings of each rung, with seeds from --seed on (default 3)", 1, 100);
+  add_real(command, "--margin", flags.margin,
+           "nats by which a rung's loss at the end may be higher and still count as the same quality (default 0.02)",
+           "a number above 0", above_zero);
+  add_length_flags(command, flags.training);
+  add_learning_flags(command, flags.training);
+  add_validation_flags(command, flags.training, "a twentieth of all");
+  for (CLI::Option* const option :
+       command.get_options([&](CLI::Option* other) { return other->get_group() == to_loss->get_group(); })) {
+    if (option != to_loss) option->needs(to_loss);
+  }
+}
 
 int to_loss(const ToLossFlags& flags) {
   const fs::path out = files::named_folder(flags.training.out);

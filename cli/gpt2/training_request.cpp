@@ -3,9 +3,8 @@
 #include "ablations/plan/ladder_file.h"
 #include "ablations/techniques/techniques.h"
 #include "ablations/training/checkpoints.h"
-#include "cli/defaults.h"
 #include "cli/gpt2/request.h"
-#include "cli/prompt.h"
+#include "cli/gpt2/tokenize.h"
 #include "files/files.h"
 #include "files/printable.h"
 #include "files/resources.h"
@@ -216,6 +215,41 @@ std::vector<std::string> notes_of(const Training& training, const RunOptions& op
 }
 
 }  // namespace
+
+void add_length_flags(Command& command, TrainingFlags& flags) {
+  add_number(command, "--tokens", flags.tokens, "as many steps as it takes for so many tokens", 1, INT64_MAX);
+  add_number(command, "--epochs", flags.epochs, "as many steps as it takes to see the text so many times", 1,
+             most_training_steps);
+}
+
+void add_learning_flags(Command& command, TrainingFlags& flags) {
+  const std::string from_zero = "a number from 0 on";
+  add_real(command, "--lr", flags.lr, "highest learning rate (default 0.0006)", from_zero, 0);
+  add_real(command, "--min-lr", flags.min_lr, "learning rate after the decay (default: a tenth of --lr)", from_zero, 0);
+  add_number(command, "--warmup-steps", flags.warmup_steps,
+             "steps in which the learning rate rises (default: a twenty-fifth of --decay-steps, and 10 or more)", 0,
+             most_training_steps);
+  add_number(command, "--decay-steps", flags.decay_steps,
+             "steps after which it has fallen to --min-lr, along half a cosine (default: all)", 1, most_training_steps);
+  add_real(command, "--weight-decay", flags.weight_decay, "AdamW's, of matrices and embeddings (default 0.1)",
+           from_zero, 0);
+  add_real(command, "--clip", flags.clip, "norm to which gradients are clipped (default 1; 0: they are not)", from_zero,
+           0);
+}
+
+void add_validation_flags(Command& command, TrainingFlags& flags, const std::string& usual, const std::string& more) {
+  add_real(command, "--validation-share", flags.validation_share,
+           "the last part of the text, which is not trained on (default 0.1; 0: no validation)",
+           "a number between 0 and 0.9", 0, 0.9);
+  add_text(command, "--validation-data", flags.validation_data,
+           "a text, or a token file, for the validation loss in place of that part", "FILE");
+  command.exclude("--validation-data", {"--validation-share"});
+  add_number(command, "--validation-every", flags.validation_every,
+             fmt::format("steps between two validation losses (default: {}){}", usual, more), 1, most_training_steps);
+  add_number(command, "--validation-batches", flags.validation_batches,
+             "batches of batch x context tokens for a validation loss (default: 20, or all that are there)", 1,
+             most_training_steps);
+}
 
 int64_t PreparedTraining::position_after(int64_t steps) const {
   const TrainingSettings& settings = training.settings;

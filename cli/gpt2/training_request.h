@@ -4,7 +4,7 @@
 
 #include "ablations/run/options.h"
 #include "ablations/training/training_loop.h"
-#include "cli/flags.h"
+#include "cli/command.h"
 #include "cli/place.h"
 
 #include <cstdint>
@@ -13,6 +13,44 @@
 #include <vector>
 
 namespace cli {
+
+inline constexpr int64_t most_training_steps = 1000000;  // as the schema of a training has it
+
+// A training; prepared_training() makes a training of it. Negative means not given where zero has a meaning.
+struct TrainingFlags {
+  WorkloadFlags workload;
+  std::string recipe, weights;
+  int64_t tokens = 0, epochs = 0;  // one of these, or workload.steps
+  int64_t batch_tokens = 0;
+  double lr = -1, min_lr = -1, weight_decay = -1, clip = -1;
+  int64_t warmup_steps = -1, decay_steps = 0;
+  double validation_share = -1;
+  std::string validation_data;
+  int64_t validation_every = 0, validation_batches = 0;
+  int64_t validations = 10;                       // if validation_every is not given
+  int64_t sample_every = 0, sample_tokens = 100;  // 0: no samples
+  std::string sample_prompt;
+  int64_t save_every = 0, keep = 0;
+  std::string out;
+  bool resume = false, json = false;
+};
+
+// The length in tokens or epochs, besides --steps.
+void add_length_flags(Command& command, TrainingFlags& flags);
+// The learning rate and the update.
+void add_learning_flags(Command& command, TrainingFlags& flags);
+// `usual`: the default number of steps between two validation losses. `more` continues that help.
+void add_validation_flags(Command& command, TrainingFlags& flags, const std::string& usual,
+                          const std::string& more = "");
+// `ladder ablate --to-loss`: trainings instead of runs.
+struct ToLossFlags {
+  TrainingFlags training;  // each of them; out, resume and json are of all together
+  std::string ladder;
+  std::vector<std::string> rungs;
+  double loss = 0, margin = 0.02;
+  int64_t seeds = 3;
+  bool wait = false;
+};
 
 struct PreparedTraining {
   Training training;
@@ -40,6 +78,15 @@ TrainingSchedule schedule_of(const TrainingFlags& flags, int64_t steps);
 void check_first_weights(const Training& training);
 // Puts them into a new trainer. Throws std::invalid_argument where they are not finite.
 void load_first_weights(model::Trainer& trainer, const Training& training);
+
+// `ladder train --lr-sweep` trains once for each rate of "1e-5:1e-1:9", and says which are too low, good and too high.
+// Returns the exit status: 1 if all diverged, 130 if interrupted.
+int lr_sweep(const TrainingFlags& flags, const std::string& range);
+
+// `ladder ablate --to-loss` trains each rung with each seed, and compares time to a loss, and quality. Returns the exit
+// status: 1 if a training failed or diverged, 130 if interrupted.
+int to_loss(const ToLossFlags& flags);
+void add_to_loss_flags(Command& command, ToLossFlags& flags);
 
 // All files that a training reads.
 std::vector<Input> inputs_of(const TrainingFiles& files);

@@ -1,6 +1,6 @@
 // Examples are promises: each is parsed as if it were typed, without being carried out.
 #include "ablations/techniques/techniques.h"
-#include "cli/command.h"
+#include "cli/gpt2/commands.h"
 #include "plots/techniques_page.h"
 
 #include <gtest/gtest.h>
@@ -16,17 +16,10 @@ namespace {
 
 using namespace cli;
 
-// "source <(ladder completion bash)" without what is the shell's.
-std::string typed(const std::string& example) {
-  const size_t begin = example.find("ladder ");
-  const size_t end = example.find_first_of(")>|", begin);
-  return begin == std::string::npos ? example : example.substr(begin, end == std::string::npos ? end : end - begin);
-}
-
 void expect_parses(const std::string& example, const std::string& command) {
-  CommandLine line;
+  WholeCommandLine line;
   try {
-    line.app.parse(typed(example), true);
+    line.app.parse(example, true);
   } catch (const std::exception& error) {
     FAIL() << example << ": " << error.what();
   }
@@ -36,10 +29,42 @@ void expect_parses(const std::string& example, const std::string& command) {
   EXPECT_TRUE(command.empty() || chosen == command) << example << ": " << chosen;
 }
 
+std::vector<const Command*> commands_of(const CommandLine& line) {
+  std::vector<const Command*> commands;
+  for (const ListedCommand& listed : listed_commands) {
+    const Command* const command = line.find(listed.name);
+    EXPECT_NE(command, nullptr) << listed.name << " is listed, but there is no such command";
+    if (command != nullptr) commands.push_back(command);
+  }
+  return commands;
+}
+
+TEST(CommandLine, EveryCommandIsListed) {
+  const WholeCommandLine line;
+  for (const CLI::App* command : line.app.get_subcommands([](const CLI::App*) { return true; })) {
+    EXPECT_NE(find_listed(command->get_name()), nullptr) << command->get_name();
+  }
+}
+
+TEST(CommandLine, LadderHasWhatNeedsNoPyTorch) {
+  int given_away = 0;
+  CommandLine line([&] { return ++given_away; });
+  add_commands_of_ladder(line, [](const GateFlags&) { return 0; });
+  const auto run = [&](std::vector<std::string> words) {
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    return run_command_line(line, static_cast<int>(argv.size()), argv.data());
+  };
+  EXPECT_EQ(run({"ladder", "ablate", "--no-such-flag"}), 1);  // nothing of it is parsed
+  EXPECT_EQ(run({"ladder", "help", "train"}), 2);
+  EXPECT_EQ(run({"ladder", "gate", "--pairs", "6"}), 0);
+  EXPECT_EQ(given_away, 2);
+}
+
 TEST(CommandLine, EveryExampleParses) {
-  const CommandLine line;
+  const WholeCommandLine line;
   for (const Example& example : line.app.words.examples) expect_parses(example.line, "");
-  for (const Command* command : line.commands()) {
+  for (const Command* command : commands_of(line)) {
     EXPECT_FALSE(command->words.examples.empty()) << command->words.name;
     for (const Example& example : command->words.examples) expect_parses(example.line, command->words.name);
   }
@@ -70,14 +95,14 @@ TEST(CommandLine, EveryCommandThatATechniqueNamesParses) {
 }
 
 TEST(CommandLine, AWrongExampleWouldBeFound) {
-  CommandLine line;
+  WholeCommandLine line;
   EXPECT_THROW(line.app.parse("ladder ablate --laddre tiny", true), CLI::ParseError);
 }
 
 // What becomes of "--flag=TEXT": the value, or the refusal.
 template <class Value>
 std::string read_as(const std::string& text, void (*add)(Command&, Value&)) {
-  Command command({.group = "Measure", .name = "x", .summary = "x", .about = "x", .examples = {}});
+  Command command({.name = "x", .about = "x", .examples = {}});
   Value value{};
   add(command, value);
   try {
@@ -163,16 +188,16 @@ TEST(CommandLine, OtherValuesAreRefused) {
 // A flag without a check would have CLI11's own name of a type, such as INT.
 TEST(CommandLine, EveryNumberIsChecked) {
   const std::set<std::string> checked{"N", "X", "SIZE", "PERCENT"}, unchecked{"INT", "UINT", "FLOAT"};
-  const CommandLine all;
+  const WholeCommandLine all;
   size_t numbers = 0;
-  for (const Command* command : all.commands()) {
+  for (const Command* command : commands_of(all)) {
     for (const CLI::Option* option : command->get_options()) {
       const std::string flag = command->words.name + " " + option->get_name();
       EXPECT_FALSE(unchecked.contains(option->get_type_name())) << flag;
       if (!checked.contains(option->get_type_name())) continue;
       ++numbers;
       try {
-        CommandLine line;
+        WholeCommandLine line;
         line.app.parse("ladder " + flag + " 12monkeys", true);
         ADD_FAILURE() << flag << ": accepted";
       } catch (const CLI::ValidationError& error) {
@@ -184,9 +209,9 @@ TEST(CommandLine, EveryNumberIsChecked) {
 }
 
 TEST(CommandLine, EveryFlagIsDescribed) {
-  const CommandLine line;
-  for (const Command* command : line.commands()) {
-    EXPECT_FALSE(command->words.about.empty() || command->words.group.empty()) << command->words.name;
+  const WholeCommandLine line;
+  for (const Command* command : commands_of(line)) {
+    EXPECT_FALSE(command->words.about.empty()) << command->words.name;
     for (const CLI::Option* option : command->get_options()) {
       if (option->get_group().empty()) continue;
       EXPECT_FALSE(option->get_description().empty()) << command->words.name << ' ' << option->get_name();

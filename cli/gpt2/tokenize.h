@@ -1,6 +1,7 @@
 // What a text needs to become tokens: a vocabulary, and what "<|endoftext|>" means. Prompts.
 #pragma once
 
+#include "cli/command.h"
 #include "model/tokenizer.h"
 
 #include <cstdint>
@@ -13,7 +14,8 @@ namespace cli {
 // The vocabulary in `file`; empty: the one of `make data`. Throws std::invalid_argument where it is missing.
 model::Tokenizer vocabulary_for_text(const std::filesystem::path& file);
 
-// The meaning of --end-of-text.
+void add_end_of_text_flag(Command& command, bool& end_of_text);
+// The meaning of the flag.
 model::Marks marks_of(bool end_of_text);
 
 // A note of how "<|endoftext|>" is read in the text of `where`, which has `count`. Empty if it has none.

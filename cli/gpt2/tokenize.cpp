@@ -1,7 +1,8 @@
 // `ladder tokenize`: a text as a token file.
-#include "cli/command.h"
+#include "cli/gpt2/tokenize.h"
+
+#include "cli/gpt2/commands.h"
 #include "cli/place.h"
-#include "cli/prompt.h"
 #include "files/files.h"
 #include "files/printable.h"
 #include "files/resources.h"
@@ -13,9 +14,55 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <iterator>
+#include <stdexcept>
 #include <string>
 
 namespace cli {
+
+model::Tokenizer vocabulary_for_text(const std::filesystem::path& file) {
+  const std::filesystem::path usual = files::default_vocabulary();
+  if (!file.empty() && file != usual) return model::Tokenizer::load(file);
+  if (std::filesystem::exists(usual)) return model::Tokenizer::load(usual);
+  throw std::invalid_argument(fmt::format(
+      "the vocabulary is missing ({}): `make data` fetches it, or name yours with --vocab", usual.string()));
+}
+
+model::Marks marks_of(bool end_of_text) { return end_of_text ? model::Marks::end_of_text : model::Marks::text; }
+
+std::string note_of_marks(const std::string& where, int64_t count, model::Marks marks) {
+  if (count == 0) return "";
+  const bool is_text = marks == model::Marks::text;
+  return fmt::format("{} has {} {}, read as {}", where, model::Tokenizer::end_of_text_mark, number_of(count, "time"),
+                     is_text ? "ordinary text; --end-of-text makes each token 50256, the end of a document"
+                             : "token 50256, the end of a document");
+}
+
+void say_note(const std::string& note) {
+  if (!note.empty()) fmt::print(stderr, "note: {}\n", files::printable(note));
+}
+
+std::vector<uint16_t> encoded_prompt(const char* flag, const std::string& prompt, const model::Tokenizer& tokenizer,
+                                     int64_t positions, model::Marks marks) {
+  say_note(note_of_marks(flag, model::marks_in(prompt), marks));
+  std::vector<uint16_t> tokens;
+  try {
+    tokens = tokenizer.encode(prompt, 0, marks);
+  } catch (const std::invalid_argument& error) {
+    throw std::invalid_argument(fmt::format("{}: {}", flag, error.what()));
+  }
+  if (std::ssize(tokens) > positions) {
+    throw std::invalid_argument(fmt::format("{} must have at most {} tokens, the positions of the model, got {}", flag,
+                                            positions, tokens.size()));
+  }
+  return tokens;
+}
+
+void add_end_of_text_flag(Command& command, bool& end_of_text) {
+  command.add_flag("--end-of-text", end_of_text,
+                   "read <|endoftext|> in a text as token 50256, the end of a document (default: as ordinary text)");
+}
+
 namespace {
 
 struct TokenizeFlags {
@@ -46,16 +93,13 @@ int tokenize(const TokenizeFlags& flags) {
 
 void add_tokenize(CommandLine& line) {
   Command& command = line.add(
-      {.group = "Train",
-       .name = "tokenize",
-       .summary = "turn a text into a token file",
+      {.name = "tokenize",
        .about = "Writes the GPT-2 tokens of a UTF-8 text in llm.c's format. --data of every command reads such a "
                 "file, also on a machine that has no vocabulary.",
        .examples = {{"ladder tokenize --data book.txt --out book.bin", "Then: ladder ablate --data book.bin"},
                     {"ladder tokenize --data stories.txt --end-of-text --out stories.bin",
-                     "A text of many documents, with <|endoftext|> between them."}},
-       .stray = "--data"});
-  TokenizeFlags& flags = command.runs(tokenize);
+                     "A text of many documents, with <|endoftext|> between them."}}});
+  auto& flags = command.runs<TokenizeFlags>(tokenize);
   command.heading("What to read and write");
   add_text(command, "--data", flags.data, "UTF-8 text", "FILE")->required();
   add_text(command, "--vocab", flags.vocabulary, "vocab.bpe or gpt2.tiktoken (default: the one of `make data`)",
