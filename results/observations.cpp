@@ -53,7 +53,7 @@ MonitorSummary summary_of(const harness::GpuWatch& watch, int64_t tokens) {
     note("joules_per_token", fmt::format("the timed steps took {:.2f} s, too short for the energy counter, which "
                                          "moves every 100 ms or so; at least {:g} s are needed: more --steps",
                                          watch.seconds, shortest_energy_window_s));
-  } else if (summary.energy_j) {
+  } else if (summary.energy_j && tokens > 0) {
     summary.joules_per_token = *summary.energy_j / static_cast<double>(tokens);
   }
   if (const auto& others = watch.other_processes.value) summary.other_processes = static_cast<int64_t>(*others);

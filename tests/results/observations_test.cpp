@@ -50,6 +50,14 @@ TEST(MonitorDocument, OfAShortWindowHasNoJoulesForEachToken) {
   EXPECT_NE(seen.notes.at("joules_per_token").find("took 0.90 s, too short"), std::string::npos);
 }
 
+// A command that does not say how many tokens its steps have.
+TEST(MonitorDocument, WithoutTokensHasNoJoulesForEachToken) {
+  const MonitorSummary seen = summary_of(watched(2), 0);
+  EXPECT_EQ(seen.energy_j, 7.5);
+  EXPECT_FALSE(seen.joules_per_token.has_value());
+  EXPECT_EQ(json_of(value_from<MonitorSummary>(json_of(seen), "it")), json_of(seen));
+}
+
 TEST(MonitorDocument, WithoutASampleHasNoSeriesAndNoThrottling) {
   const MonitorSummary seen = summary_of({.energy_j = {3.0, ""}, .other_processes = {0.0, ""}, .seconds = 2}, 2);
   EXPECT_FALSE(seen.sm_clock_mhz.has_value() || seen.throttle.has_value());
