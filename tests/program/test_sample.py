@@ -6,6 +6,7 @@ rounding reaches, or nothing could be said.
 """
 
 import json
+import os
 import re
 import signal
 
@@ -172,6 +173,20 @@ def test_texts_as_they_are_shown(ladder, sample, folder) -> None:
     for text, in_json in ((first, both[0]["text"]), (second, both[1]["text"])):
         assert text.startswith(PROMPT)
         assert letters(text) == letters(PROMPT + in_json) and len(letters(in_json)) > 10
+
+
+def test_what_cannot_be_written_is_refused(ladder, folder, tmp_path) -> None:
+    bad = tmp_path / "bad"
+    config = configuration(n_layer=1, n_head=4, n_embd=48)
+    model_of(config, random_tensors(config) | {"ln_f.bias": torch.full((48,), np.nan)}).save_pretrained(bad)
+    for arguments, says in (([bad], "the weights give logits that are not finite"),
+                            ([folder, "--prompt", "word " * 65], r"--prompt must have at most 64 tokens, the positions of the model, got 6\d"),
+                            ([folder, "--prompt", os.fsdecode(b"caf\xe9")], "--prompt: invalid UTF-8 at byte 3; text must be UTF-8"),
+                            ([folder, "--count", "2", "--temperature", "0"], "--count must be 1 with --temperature 0, .*, got 2")):
+        done = ladder("sample", "--tokens", "5", "--weights", *arguments)
+        assert (done.returncode, done.stdout) == (2, "") and re.search(says, done.stderr) and done.stderr.count("\n") == 1, done.stderr
+    done = ladder("sample", "--weights", folder, variables={"XDG_CACHE_HOME": "/nonexistent"})
+    assert done.returncode == 2 and "gpt2.tiktoken): `make data` fetches it, or name yours with --vocab" in done.stderr, done.stderr
 
 
 def test_a_text_that_is_interrupted(start, folder) -> None:
