@@ -1,5 +1,5 @@
-"""Runs that are made again from their records, and studies that were edited: output and exit status. verify_test.cpp tests that every
-single value of a study is checked.
+"""Runs that are made again from their records, and studies that were edited: output and exit status. reproduce_test.cpp tests what is
+compared, and verify_test.cpp that every single value of a study is checked.
 """
 
 import html
@@ -37,6 +37,13 @@ def study(ladder, tmp_path_factory) -> pathlib.Path:
     return home / "study"
 
 
+@pytest.fixture(scope="module")
+def again(ladder, record):
+    """The run of the record, made again: the finished process, and the new record."""
+    file = record.with_name("again.json")
+    return ladder("run", "--from", record, "--out", file, "--json"), file
+
+
 def changed(record: pathlib.Path, folder: pathlib.Path, edit) -> pathlib.Path:
     document = read_json(record)
     edit(document)
@@ -47,30 +54,27 @@ def more(value: float) -> float:
     return math.nextafter(value, math.inf)
 
 
-def test_a_record_is_enough_to_run_it_again(ladder, record, tmp_path) -> None:
-    done = ladder("run", "--from", record, "--out", tmp_path / "again.json", "--json")
+def test_a_record_is_enough_to_run_it_again(record, again) -> None:
+    done, file = again
     assert done.returncode == 0, done.stdout + done.stderr
-    before, again = read_json(record), json.loads(done.stdout)
-    assert again == read_json(tmp_path / "again.json")
-    jsonschema.validate(again, read_json(SCHEMA))
+    before, made = read_json(record), json.loads(done.stdout)
+    assert made == read_json(file)
+    jsonschema.validate(made, read_json(SCHEMA))
     for field in ("id", "recipe", "optimizations", "workload"):
-        assert again[field] == before[field], field
-    assert again["timing"]["warmup_steps"] == 1 and again["timing"]["loss"] == before["timing"]["loss"]
+        assert made[field] == before[field], field
+    assert made["timing"]["warmup_steps"] == 1 and made["timing"]["loss"] == before["timing"]["loss"]
     assert len(before["timing"]["loss"]) == 3 and before["workload"]["positions"] == 80 and before["workload"]["seed"] == 3
-    assert again["environment"]["threads"] == before["environment"]["threads"] == 1
-    assert again["reproduction"] == {"identical": True, "steps": 3, "largest_deviation": 0.0, "excuses": []}
+    assert made["environment"]["threads"] == before["environment"]["threads"] == 1
+    assert made["reproduction"] == {"identical": True, "steps": 3, "largest_deviation": 0.0, "excuses": []}
     assert f"losses of 3 steps: identical to the bit to those of {record}" in done.stderr
-    # The new record can be run again, too.
-    third = ladder("run", "--from", tmp_path / "again.json")
-    assert third.returncode == 0 and "identical to the bit" in third.stdout
 
 
-def test_every_run_of_a_study_can_be_run_again(ladder, study) -> None:
-    for rung in ("00-start", "02-memory", "03-flash"):
-        done = ladder("run", "-v", "--from", study / "records" / f"r2-{rung}.json")
-        assert done.returncode == 0, done.stdout + done.stderr
-        assert f"losses of 4 steps: identical to the bit to those of {study / 'records' / f'r2-{rung}.json'}" in done.stdout
-        assert "FAILED" not in done.stdout and re.search("^proven deterministic ", done.stdout, re.M)
+def test_a_run_of_a_study_can_be_run_again(ladder, study) -> None:
+    file = study / "records" / "r2-03-flash.json"
+    done = ladder("run", "-v", "--from", file)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"losses of 4 steps: identical to the bit to those of {file}" in done.stdout
+    assert "FAILED" not in done.stdout and re.search("^proven deterministic ", done.stdout, re.M)
 
 
 def test_a_loss_that_differs_in_its_last_bit_fails(ladder, record, tmp_path) -> None:
@@ -82,12 +86,13 @@ def test_a_loss_that_differs_in_its_last_bit_fails(ladder, record, tmp_path) -> 
     assert re.search(r"losses of 3 steps: different from those of .*\.json, up to [\d.]+e-1\d nats per token \([\d.e-]+ units in the last place\), and nothing known explains it", done.stdout)
 
 
-def test_elsewhere_a_deviation_is_told_and_no_verdict(ladder, record, tmp_path) -> None:
+def test_elsewhere_a_deviation_is_told_and_no_verdict(ladder, again, tmp_path) -> None:
+    """Of a record that was itself made from one."""
     def edit(document):
         document["timing"]["loss"][1] += 0.25
         document["environment"]["cpu"]["model"] = "Another CPU"
 
-    done = ladder("run", "--from", changed(record, tmp_path, edit))
+    done = ladder("run", "--from", changed(again[1], tmp_path, edit))
     assert done.returncode == 0, done.stderr
     assert re.search(r"up to 0.25 nats per token \(.* units in the last place\), which may be because of: device: Another CPU against", done.stdout)
 
@@ -96,47 +101,22 @@ def test_every_difference_of_program_and_data_is_named(ladder, record, tmp_path)
     header = np.zeros(256, "<i4")
     header[:3] = 20240520, 1, 1000
     (tmp_path / "other.bin").write_bytes(header.tobytes() + np.arange(1000, dtype="<u2").tobytes())
-
-    def edit(document):
-        document["environment"].update(git_commit="0123456789", torch="2.10.0", git_dirty=True, program_sha256=None)
-
-    other = changed(record, tmp_path, edit)
-    sha256 = read_json(record)["workload"]["data"]["sha256"]
-    words = [sha256, "shakespeare.txt", "other.bin", 'git_commit: "0123456789" against', 'torch: "2.10.0" against']
-
-    def refusal(*arguments) -> str:
-        done = ladder("run", "--from", other, "--out", tmp_path / "none.json", *arguments)
-        assert done.returncode == 2 and done.stdout == "" and done.stderr.count("\n") == 1
-        assert not (tmp_path / "none.json").exists()
-        return done.stderr
-
-    both = refusal("--data", tmp_path / "other.bin")
-    assert all(word in both for word in words)
-    program_only = refusal()
-    assert all(word in program_only for word in words[3:]) and sha256 not in program_only
-    data_only = refusal("--data", tmp_path / "other.bin", "--any-program")
-    assert all(word in data_only for word in words[:3]) and "git_commit" not in data_only
+    other = changed(record, tmp_path, lambda document: document["environment"].update(
+        git_commit="0123456789", torch="2.10.0", git_dirty=True, program_sha256=None))
+    done = ladder("run", "--from", other, "--out", tmp_path / "none.json", "--data", tmp_path / "other.bin")
+    assert done.returncode == 2 and done.stdout == "" and done.stderr.count("\n") == 1
+    assert not (tmp_path / "none.json").exists()
+    for word in (read_json(record)["workload"]["data"]["sha256"], "shakespeare.txt", "other.bin", 'git_commit: "0123456789" against',
+                 'torch: "2.10.0" against'):
+        assert word in done.stderr
     done = ladder("run", "--from", other, "--any-program")
     assert done.returncode == 0 and "identical to the bit" in done.stdout
     assert "cannot tell whether this is the record's program: the record's program was built with uncommitted changes (git_dirty)" in done.stderr
 
 
-def test_a_record_from_before_the_field_reads_as_not_deterministic(ladder, record, tmp_path) -> None:
-    def edit(document):
-        del document["recipe"]["deterministic"]
-
-    done = ladder("run", "--from", changed(record, tmp_path, edit), "--json")
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["recipe"]["deterministic"] is False
-
-
 def test_what_is_no_run_is_refused(ladder, record, tmp_path) -> None:
-    failed = write_json(tmp_path / "failed.json", {
-        "kind": "record", "schema_version": 1, "id": "x", "started": "", "duration_s": 0, "status": "failed",
-        "failure": {"kind": "exit", "message": ""}})
-    cases = [([failed], "a run that failed"), ([tmp_path / "none.json"], "none.json"), ([ROOT / "ladders" / "tiny.json"], "not a record"),
-             ([record, "--steps", "3"], "--steps"), ([record, "--seed", "1"], "--seed"), ([record, "--rung", "flash"], "--rung"),
-             ([record, "--deterministic"], "--deterministic"),
+    cases = [([tmp_path / "none.json"], "none.json"), ([ROOT / "ladders" / "tiny.json"], "not a record"),
+             ([record, "--steps", "3"], "--steps"), ([record, "--rung", "flash"], "--rung"),
              ([changed(record, tmp_path, lambda r: r["observations"].update(peer={}))], "PyTorch")]
     for arguments, words in cases:
         done = ladder("run", "--from", *arguments)
@@ -144,7 +124,7 @@ def test_what_is_no_run_is_refused(ladder, record, tmp_path) -> None:
     assert ladder("run", "--any-program").returncode == 2
 
 
-def test_deterministic_is_on_every_rung_and_repeats(ladder, study) -> None:
+def test_deterministic_is_on_every_rung_and_repeats(study) -> None:
     plan = read_json(study / "plan.json")
     assert [rung["recipe"]["deterministic"] for rung in plan["rungs"]] == [True] * 4
     found = {}
@@ -155,8 +135,6 @@ def test_deterministic_is_on_every_rung_and_repeats(ladder, study) -> None:
         assert document["observations"]["determinism"]["cublas_workspace"] == ":4096:8"
         found.setdefault(file.name.split("-")[1], []).append(document["timing"]["loss"])
     assert len(found) == 3 and all(losses == [losses[0]] * len(losses) for losses in found.values())
-    plain = ladder(*RUN, "--json")
-    assert json.loads(plain.stdout)["recipe"]["deterministic"] is False
 
 
 def test_the_commands_of_its_report_measure_it_again(ladder, study, tmp_path) -> None:
@@ -164,10 +142,9 @@ def test_the_commands_of_its_report_measure_it_again(ladder, study, tmp_path) ->
     page = html.unescape((tmp_path / "report.html").read_text())
     commands = re.findall(r"\bladder ((?:run|profile) [^<\n]*--rung flash\b[^<\n]*)", page)
     assert [command.split()[0] for command in commands] == ["run", "profile"]
-    for command in commands:
-        done = ladder(*shlex.split(command), "--json", cwd=study.parent)  # the folder with its ladder
-        assert done.returncode == 0, done.stderr
-        assert json.loads(done.stdout)["recipe"]["deterministic"] is True
+    done = ladder(*shlex.split(commands[0]), "--json", cwd=study.parent)  # the folder with its ladder
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["recipe"]["deterministic"] is True
 
 
 @pytest.fixture
@@ -210,20 +187,13 @@ def last_digit(text: str, field: str) -> str:
     return re.sub(rf'("{field}": \[?\s*[\d.]*)(\d)', lambda found: found[1] + str((int(found[2]) + 1) % 10), text, count=1)
 
 
-# verify_test.cpp tests every single value.
-@pytest.mark.parametrize("field", ["step_ms", "median_ms", *(pytest.param(name, marks=pytest.mark.thorough) for name in (
-    "loss", "window_ms", "seed", "relative_error"))])
-def test_a_digit_of_a_record_is_found(ladder, copy, field) -> None:
+def test_a_digit_of_a_record_is_found(ladder, copy) -> None:
     file = copy / "records" / "r1-03-flash.json"
-    edited = last_digit(file.read_text(), field)
-    assert edited != file.read_text()
-    file.write_text(edited)
-    findings = verify(ladder, copy)
-    assert ("records/r1-03-flash.json", "") in findings
-    if field == "step_ms":  # a warm-up step: nothing follows from it, and only the hash shows the edit
-        assert findings == [("records/r1-03-flash.json", "")]
-    if field == "median_ms":
-        assert ("records/r1-03-flash.json", "/summary/median_ms") in findings
+    text = file.read_text()
+    file.write_text(last_digit(text, "step_ms"))  # a warm-up step: nothing follows from it, and only the hash shows the edit
+    assert verify(ladder, copy) == [("records/r1-03-flash.json", "")]
+    file.write_text(last_digit(text, "median_ms"))
+    assert {("records/r1-03-flash.json", ""), ("records/r1-03-flash.json", "/summary/median_ms")} <= set(verify(ladder, copy))
 
 
 def test_what_was_edited_is_not_sealed_anew(ladder, copy, tmp_path) -> None:
@@ -241,36 +211,19 @@ def test_what_was_edited_is_not_sealed_anew(ladder, copy, tmp_path) -> None:
     assert verify(ladder, copy) == []
 
 
-def test_times_that_do_not_fill_their_window_are_found(ladder, copy) -> None:
-    """An edited record is found even if the study was made again from it."""
-    file = copy / "records" / "r1-03-flash.json"
-    record = json.loads(file.read_text())
-    record["timing"]["step_ms"] = [ms / 16 for ms in record["timing"]["step_ms"]]
-    record["summary"] = {name: value * (1 if name == "n" else 16 if name == "tokens_per_s" else 1 / 16)
-                         for name, value in record["summary"].items()}
-    file.write_text(json.dumps(record))
-    (copy / "study.json").unlink()
-    assert ladder("report", copy).returncode in MEASURED
-    assert ("records/r1-03-flash.json", "/timing/window_ms") in verify(ladder, copy)
-
-
 def test_other_edits_are_found(ladder, copy) -> None:
     plan = (copy / "plan.json").read_text()
-    (copy / "plan.json").write_text(plan.replace('"repeat": 0', '"repeat":  0', 1))
-    assert verify(ladder, copy) == [("plan.json", "")]
     (copy / "plan.json").write_text(plan.replace('"Small"', '"Smart"', 1))
     found = verify(ladder, copy)  # the records name another plan
     assert [place for place in found if place[1] != "/plan"] == [("plan.json", ""), ("study.json", "/ladder/title")]
     assert {file for file, field in found if field == "/plan"} == {f"records/{file.name}" for file in (copy / "records").iterdir()}
     (copy / "plan.json").write_text(plan)
-    assert verify(ladder, copy) == []
 
     record = copy / "records" / "r1-00-start.json"
-    text = record.read_text()
     shutil.copy(record, copy / "records" / "r9-00-start.json")
     assert verify(ladder, copy) == [("records/r9-00-start.json", "")] * 2  # it has no hash, and it belongs to no planned run
     (copy / "records" / "r9-00-start.json").rename(record)
-    assert verify(ladder, copy) == []
+    text = record.read_text()
     record.unlink()
     findings = verify(ladder, copy)
     assert findings[0] == ("records/r1-00-start.json", "") and ("study.json", "/plan/runs_ok") in findings
@@ -280,30 +233,12 @@ def test_other_edits_are_found(ladder, copy) -> None:
     assert verify(ladder, copy) == []
 
     study = (copy / "study.json").read_text()
-    (copy / "study.json").write_text(study[:-20])
-    assert verify(ladder, copy) == [("study.json", "")]
     (copy / "study.json").write_text(last_digit(study, "runs_ok"))
     assert set(verify(ladder, copy)) == {("study.json", "/plan/runs_ok"), ("study.json", "/sha256")}
-    said = ladder("verify", copy).stdout
-    assert re.search(r"^study.json /plan/runs_ok: 7; expected 6$", said, re.M)
-
-
-def test_what_a_file_says_does_not_reach_the_terminal_raw(ladder, copy) -> None:
-    document = read_json(copy / "study.json")
-    document["\x1b[2J\x9b"] = "\x1b]0;owned\x07"
-    write_json(copy / "study.json", document)
-    done = ladder("verify", copy)
-    assert done.returncode == 1 and "[2J" in done.stdout
-    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f]", done.stdout + done.stderr)
-
-
-@pytest.mark.parametrize("field", ["hashes", "sha256"])
-def test_a_study_whose_seal_was_taken_off_is_none(ladder, copy, field) -> None:
-    document = read_json(copy / "study.json")
-    del document[field]
-    write_json(copy / "study.json", document)
-    done = ladder("verify", copy)
-    assert done.returncode == 1 and field in done.stdout
+    assert re.search(r"^study.json /plan/runs_ok: 7; expected 6$", ladder("verify", copy).stdout, re.M)
+    for broken in (study[:-20], json.dumps({name: value for name, value in json.loads(study).items() if name != "sha256"})):
+        (copy / "study.json").write_text(broken)  # cut, or without its seal
+        assert verify(ladder, copy) == [("study.json", "")]
 
 
 def test_a_report_of_edited_records_says_so_and_leaves_the_study_as_witness(ladder, copy, tmp_path) -> None:
@@ -342,14 +277,6 @@ def test_what_going_on_with_a_study_replaces_is_no_edit(ladder, copy, tmp_path) 
     write_json(file, good | {"flags": []})  # the sealed state
     failed.write_text(other)
     assert "note:" not in ladder("report", copy, "--out", tmp_path / "whole").stderr
-
-
-def test_a_folder_without_a_study_is_refused(ladder, copy) -> None:
-    for name in ("study.json", "plan.json"):
-        (copy / name).unlink()
-        done = ladder("verify", copy)
-        assert done.returncode == 2 and name in done.stderr
-    assert ladder("verify", copy / "nowhere").returncode == 2
 
 
 def test_a_study_without_any_record_is_no_false_alarm(ladder, copy) -> None:
