@@ -11,7 +11,6 @@ import shutil
 import unicodedata
 
 import jsonschema
-import pytest
 from conftest import DRAWN, EVIDENCE, ROOT, read_json, write_json
 
 REAL = read_json(EVIDENCE / "study.json")
@@ -55,9 +54,7 @@ def test_a_planted_step_is_found_named_and_drawn(ladder, tmp_path) -> None:
     for day in range(30):
         stored(studies, day, 1.05 if day >= 20 else 1.0)
     first, last = history(ladder, studies)["series"]
-    assert (first["verdict"], last["verdict"]) == ("unchanged", "slower")
-    assert [step["at"] for step in last["steps"]] == [20] and last["drift"] is None
-    assert math.isclose(last["steps"][0]["ratio"], 1.05, abs_tol=0.006)
+    assert (first["verdict"], last["verdict"]) == ("unchanged", "slower") and [step["at"] for step in last["steps"]] == [20]
     assert last["points"][20]["study"] == "nightly-020" and last["points"][20]["file"] == "night-020/study.json"
 
     done = ladder("history", studies, "--out", tmp_path / "out", variables=DRAWN)
@@ -71,33 +68,14 @@ def test_a_planted_step_is_found_named_and_drawn(ladder, tmp_path) -> None:
     assert ladder("history", studies, "--fail-on-slowdown").returncode == 1
 
 
-def test_small_steps_that_add_up_are_found(ladder, tmp_path) -> None:
+def test_a_slowdown_too_small_to_matter_does_not_fail(ladder, tmp_path) -> None:
     for day in range(30):
-        stored(tmp_path, day, 1.007 ** min(10, (day + 1) // 3))
-    unchanged, creeping = history(ladder, tmp_path)["series"]
-    assert unchanged["verdict"] == "unchanged" and creeping["verdict"] == "slower"
-    assert math.isclose(creeping["slowdown"]["ratio"], 1.07, abs_tol=0.012)
-
-
-def test_no_change_is_no_slowdown(ladder, tmp_path) -> None:
-    for day in range(20):
-        stored(tmp_path, day)
+        stored(tmp_path, day, 1.015 if day >= 15 else 1.0)
     done = ladder("history", tmp_path, "--fail-on-slowdown")
     assert done.returncode == 0 and "No rung is known to be slower than at its best" in done.stdout
-
-
-def test_a_mended_slowdown_and_one_too_small_to_matter_do_not_fail(ladder, tmp_path) -> None:
-    for day in range(30):
-        stored(tmp_path / "mended", day, 1.1 if 10 <= day < 20 else 1.0)
-        stored(tmp_path / "small", day, 1.015 if day >= 15 else 1.0)
-    mended = history(ladder, tmp_path / "mended")["series"][1]
-    assert mended["verdict"] == "unchanged" and len(mended["steps"]) == 2 and mended["slowdown"] is None
-    assert mended["finding"].endswith(" against its best level, less than the 2 % that matter")
-    assert ladder("history", tmp_path / "mended", "--fail-on-slowdown").returncode == 0
-    assert ladder("history", tmp_path / "small", "--fail-on-slowdown").returncode == 0
-    assert ladder("history", tmp_path / "small", "--fail-on-slowdown", "--min-effect", "1").returncode == 1
-    document = json.loads(ladder("history", tmp_path / "small", "--json", "--min-effect", "1").stdout)
-    assert document["min_effect"] == 0.01 and [s["verdict"] for s in document["series"]] == ["unchanged", "slower"]
+    done = ladder("history", tmp_path, "--fail-on-slowdown", "--min-effect", "1", "--json")
+    document = json.loads(done.stdout)
+    assert done.returncode == 1 and document["min_effect"] == 0.01 and [s["verdict"] for s in document["series"]] == ["unchanged", "slower"]
 
 
 def without_last_rung(place, **changes):
@@ -126,13 +104,6 @@ def test_a_rung_that_stops_being_measured_is_no_pass(ladder, tmp_path) -> None:
     assert ladder("history", tmp_path, "--fail-on-slowdown").returncode == 0
 
 
-def test_a_known_slowdown_weighs_more_than_a_missing_time(ladder, tmp_path) -> None:
-    for day in range(31):
-        place = stored(tmp_path, day, 1.1 if day >= 15 else 1.0)
-    without_last_rung(place, status="void", reason="the guard failed", ms_per_step=None)
-    assert ladder("history", tmp_path, "--fail-on-slowdown").returncode == 1
-
-
 def test_a_rung_that_was_taken_away_fails_no_more(ladder, tmp_path) -> None:
     for day in range(40):
         place = stored(tmp_path, day, 1.1 if day >= 10 else 1.0)
@@ -142,8 +113,6 @@ def test_a_rung_that_was_taken_away_fails_no_more(ladder, tmp_path) -> None:
     words = " ".join(done.stdout.split())
     assert done.returncode == 0 and "; 1 is not measured any more" in words
     assert "does not count any more: it was last measured on 2026-01-20, and the newest study of its ladder" in words
-    last = history(ladder, tmp_path)["series"][1]
-    assert (last["verdict"], last["current"], last["dropped"]) == ("slower", False, True)
 
 
 def test_new_circumstances_begin_a_series_that_old_ones_cannot_fail(ladder, tmp_path) -> None:
@@ -153,19 +122,6 @@ def test_new_circumstances_begin_a_series_that_old_ones_cannot_fail(ladder, tmp_
     assert done.returncode == 0 and narrow(done.stdout)
     assert "another series than the one above: torch: 2.12.0 against 2.11.0" in " ".join(done.stdout.split())
     assert "No rung is known to be slower than at its best; 1 was, until the circumstances changed" in " ".join(done.stdout.split())
-    series = history(ladder, tmp_path)["series"]
-    old, new = [s for s in series if s["recipe_hash"] == series[-1]["recipe_hash"]]
-    assert (old["current"], old["verdict"]) == (False, "slower") and (new["current"], new["verdict"]) == (True, "unchanged")
-
-
-def test_few_studies_and_copies(ladder, tmp_path) -> None:
-    for day in range(3):
-        stored(tmp_path / "kept", day, 1.2 ** day)
-    stored(tmp_path / "copies", 2)
-    document = history(ladder, tmp_path)
-    assert document["studies"] == 3 and "the same study as" in document["notes"][0]
-    assert {s["verdict"] for s in document["series"]} == {"too_few"}
-    assert document["series"][0]["finding"] == "3 studies: too few to tell; a drift takes 6, a jump 10"
 
 
 def test_one_study_has_no_history(ladder, tmp_path) -> None:
@@ -201,11 +157,6 @@ def test_two_machines_that_begin_in_the_same_second_are_two(ladder, tmp_path) ->
     assert history(ladder, tmp_path)["studies"] == 2
 
 
-def test_the_evidence_of_this_repository_has_a_history(ladder) -> None:
-    document = history(ladder, ROOT / "results" / "evidence")
-    assert document["studies"] >= 1 and len(document["series"]) >= 7
-
-
 def test_what_cannot_be_read_is_named_and_skipped(ladder, tmp_path) -> None:
     stored(tmp_path, 0)
     for name, content in {"cut": json.dumps(REAL)[:5000], "kind": json.dumps({"kind": "plan"}), "binary": "\0" * 9,
@@ -227,39 +178,33 @@ def test_what_cannot_be_read_is_named_and_skipped(ladder, tmp_path) -> None:
     assert history(ladder, tmp_path)["studies"] == 1
 
 
-@pytest.mark.parametrize(("name", "words"), [("absent", "no such file or folder"), ("file", "not a folder"),
-                                             ("empty", "no study.json in it or below"), ("broken", "none of its studies can be read"),
-                                             ("unmeasured", "no study in it has a measured rung")])
-def test_what_has_no_history_is_refused(name, words, ladder, tmp_path) -> None:
+def test_what_has_no_history_is_refused(ladder, tmp_path) -> None:
     (tmp_path / "file").write_text("")
-    (tmp_path / "empty").mkdir()
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "study.json").write_text("{")
     study = read_json(stored(tmp_path / "unmeasured", 0))
     for rung in study["rungs"]:
         rung["status"] = "void"
     write_json(tmp_path / "unmeasured" / "night-000" / "study.json", study)
-    done = ladder("history", tmp_path / name, "--out", tmp_path / "out")
-    assert done.returncode == 2 and done.stdout == "" and not (tmp_path / "out").exists()
-    assert words in done.stderr.splitlines()[-1] and str(tmp_path / name) in done.stderr
+    for name, words in {"absent": "no such file or folder", "file": "not a folder", "broken": "none of its studies can be read",
+                        "unmeasured": "no study in it has a measured rung"}.items():
+        done = ladder("history", tmp_path / name, "--out", tmp_path / "out")
+        assert done.returncode == 2 and done.stdout == "" and not (tmp_path / "out").exists()
+        assert words in done.stderr.splitlines()[-1] and str(tmp_path / name) in done.stderr
+    assert ladder("history", tmp_path, "--json", "--out", tmp_path / "out").returncode == 2
 
 
-@pytest.mark.parametrize(("factor", "status"), [(1.1, 1), (1.0, 0)])
-def test_a_picture_that_cannot_be_drawn_changes_no_exit_status(factor, status, ladder, tmp_path) -> None:
+def test_a_picture_that_cannot_be_drawn_changes_no_exit_status(ladder, tmp_path) -> None:
     for day in range(20):
-        stored(tmp_path / "studies", day, factor if day >= 10 else 1.0)
+        stored(tmp_path / "studies", day, 1.1 if day >= 10 else 1.0)
     (tmp_path / "python").write_text("#!/bin/sh\nexit 4\n")
     (tmp_path / "python").chmod(0o755)
     done = ladder("history", tmp_path / "studies", "--fail-on-slowdown", "--out", tmp_path / "out",
                   variables={"LADDER_PYTHON": str(tmp_path / "python")})
-    assert done.returncode == status and "the history was not drawn" in done.stderr
+    assert done.returncode == 1 and "the history was not drawn" in done.stderr
     assert (tmp_path / "out" / "history.json").exists()
     done = ladder("history", tmp_path / "studies", "--fail-on-slowdown", "--out", tmp_path / "python" / "out")
-    assert done.returncode == status and "the history was not written" in done.stderr and done.stdout
-
-
-def test_json_and_out_are_one_or_the_other(ladder, tmp_path) -> None:
-    assert ladder("history", tmp_path, "--json", "--out", tmp_path / "out").returncode == 2
+    assert done.returncode == 1 and "the history was not written" in done.stderr and done.stdout
 
 
 def test_hostile_names_reach_neither_terminal_nor_picture(ladder, tmp_path) -> None:

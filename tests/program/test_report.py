@@ -3,15 +3,12 @@
 The study is the recorded one. Nothing is drawn: /bin/true is in place of the Python that draws. tests/plots test the drawing.
 """
 
-import copy
 import csv
 import io
 import json
 import os
 import pathlib
-import re
 import shutil
-import statistics
 import subprocess
 
 import jsonschema
@@ -34,27 +31,6 @@ def report(ladder, tmp_path):
 @pytest.fixture
 def study() -> dict:
     return read_json(EVIDENCE / "study.json")
-
-
-@pytest.fixture(scope="module")
-def recorded(ladder, tmp_path_factory) -> dict:
-    """The report of the recorded study."""
-    folder = tmp_path_factory.mktemp("recorded")
-    done = ladder("report", shutil.copytree(EVIDENCE, folder / EVIDENCE.name), "--out", folder / "drawn",
-                  variables={"LADDER_PYTHON": "/bin/true"})
-    assert done.returncode in MEASURED, done.stderr
-    return read_json(folder / "drawn" / "report.json")
-
-
-@pytest.fixture
-def stored(recorded, tmp_path):
-    """stored(study): a report.json of that study, with the recorded runs if the study has runs."""
-    def make(study, name="stored") -> pathlib.Path:
-        (tmp_path / name).mkdir()
-        entry = recorded["studies"][0] | {"study": study, "losses": []} | ({} if study["runs"] else {"runs": []})
-        return write_json(tmp_path / name / "report.json", recorded | {"studies": [entry]})
-
-    return make
 
 
 @pytest.fixture(scope="module")
@@ -102,26 +78,20 @@ def test_the_recorded_study(report, tmp_path, study) -> None:
     assert {path.name for path in (tmp_path / "drawn").iterdir()} == FILES
     document = check(read_json(tmp_path / "drawn" / "report.json"))
     entry, = document["studies"]
-    assert entry["study"] == study and entry["source"] == EVIDENCE.name
+    assert entry["study"] == study and entry["source"] == EVIDENCE.name and len(entry["runs"]) == len(study["runs"])
     assert str(ROOT) not in (tmp_path / "drawn" / "report.json").read_text()
-    runs = len(study["runs"])
-    assert [run["position"] for run in entry["runs"]] == list(range(runs))
-    assert [losses["rung"] for losses in entry["losses"]] == list(range(1, len(study["rungs"])))
-    for losses in entry["losses"]:
-        guard = study["rungs"][losses["rung"]]["guard"]
-        judged = statistics.median(losses["deviation"][:16])
-        assert judged == pytest.approx(guard["deviation"], abs=1e-12) and guard["passed"] == (abs(judged) <= guard["tolerance"])
-        assert all(lo <= loss - off <= hi or off == pytest.approx(loss - (lo if off < 0 else hi), abs=1e-12) for lo, loss, hi, off in
-                   zip(losses["lo"], losses["loss"], losses["hi"], losses["deviation"], strict=True))
-        record = read_json(EVIDENCE / next(run["record"] for run in study["runs"] if run["rung"] == 0))
-        assert losses["reference"] == record["timing"]["loss"]
     table = rows(tmp_path / "drawn" / "rungs.csv")
-    assert [row["title"] for row in table] == [rung["title"] for rung in study["rungs"]]
     assert [float(row["ms_per_step_median"]) for row in table] == [rung["ms_per_step"]["median"] for rung in study["rungs"]]
     steps, plan = rows(tmp_path / "drawn" / "steps.csv"), study["plan"]
-    assert len(steps) == runs * (plan["warmup_steps"] + plan["timed_steps"])
-    assert sum(row["warmup"] == "1" for row in steps) == runs * plan["warmup_steps"]
-    assert not any(re.match(r"[=+@]|-(?![0-9])", value) for row in table + steps for value in row.values())  # a number may begin with a minus
+    assert len(steps) == len(study["runs"]) * (plan["warmup_steps"] + plan["timed_steps"])
+
+    # A failed rung gives the status that it gave where it was measured.
+    entry["losses"], rung = [], study["rungs"][3]
+    entry["study"]["rungs"][3] = rung | {"runs_ok": 0, "proofs": [], "status": "failed", "reason": "run r1: killed by signal 9"} | dict.fromkeys((
+        "ms_per_step", "tokens_per_s", "speedup_first", "speedup_previous", "peak_memory_bytes", "page_faults_per_step", "guard"))
+    done = report(write_json(tmp_path / "failed.json", document), "--out", "again")
+    assert done.returncode == 1, done.stderr
+    assert "gpt2-cpu/bf16: failed" in read_json(tmp_path / "again" / "benchmark.json")["context"]["left_out"]
 
 
 def test_a_study_with_its_plan(measured, report, tmp_path) -> None:
@@ -147,8 +117,7 @@ def test_a_report_is_drawn_again(measured, report, tmp_path) -> None:
     refused(report("kept.json", measured), "kept.json", "by itself")
     document = read_json(tmp_path / "kept.json")
     document["studies"][0]["study"]["schema_version"] = 0
-    refused(report(write_json(tmp_path / "old.json", document)), "old.json", '"schema_version" is 0')
-    refused(report(write_json(tmp_path / "old.json", {**document, "schema_version": 2})), "old.json", '"schema_version" is 2')
+    refused(report(write_json(tmp_path / "old.json", document)), "old.json", '"schema_version" is 0; this program reads version 1')
 
 
 def test_what_is_kept_with_a_study_is_shown_beside_it(measured, report, tmp_path) -> None:
@@ -180,11 +149,7 @@ def test_two_studies(measured, report, tmp_path) -> None:
         {name.removeprefix("second/") for name in names if name.startswith("second/")} and len(names) % 2 == 0
 
 
-def test_two_studies_that_have_nothing_in_common(measured, report, tmp_path) -> None:
-    done = report(measured, EVIDENCE, "--out", "drawn")
-    assert done.returncode in MEASURED, done.stderr
-    document = check(read_json(tmp_path / "drawn" / "report.json"))
-    assert len(document["studies"]) == 2
+def test_two_studies_that_have_nothing_in_common(report, tmp_path) -> None:
     shutil.copytree(EVIDENCE, tmp_path / "other")
     plan = read_json(tmp_path / "other" / "plan.json")
     for rung in plan["rungs"]:
@@ -197,14 +162,12 @@ def test_two_studies_that_have_nothing_in_common(measured, report, tmp_path) -> 
     done = report(EVIDENCE, "other", "--out", "drawn")
     assert done.returncode in MEASURED and "no recipe in common" in done.stderr, done.stderr
     document = check(read_json(tmp_path / "drawn" / "report.json"))
-    assert document["comparison"] is None and any("no recipe in common" in note for note in document["notes"])
+    assert len(document["studies"]) == 2 and document["comparison"] is None
+    assert any("no recipe in common" in note for note in document["notes"])
 
 
-def test_the_same_study_twice(report, measured) -> None:
+def test_what_cannot_be_drawn_or_written(report, measured, tmp_path) -> None:
     refused(report(measured, measured / ".." / "study"), "given twice")
-
-
-def test_places_that_cannot_be_written(report, measured, tmp_path) -> None:
     (tmp_path / "file").write_text("mine")
     refused(report(measured, "--out", "file"), "--out file", "not a folder")
     refused(report(measured, "--out", "file/below"), "file/below")
@@ -234,7 +197,7 @@ def test_a_study_json_of_another_version_is_left_as_it_is(report, measured, tmp_
         assert (folder / "study.json").read_text() == text
 
 
-def test_with_other_documents(report, study, tmp_path, measured) -> None:
+def test_with_other_documents(report, tmp_path) -> None:
     trace = SEEDS / "trace" / "valid.json"
     micro = write_json(tmp_path / "micro.json", {
         "context": {"host_name": "secret", "executable": "/home/me/micro", "num_cpus": 2},
@@ -269,101 +232,13 @@ def test_a_noise_floor_is_shown_with_studies_of_its_circumstances(report, tmp_pa
 
 @pytest.mark.parametrize("content, words", [
     ({"kind": "plan", "schema_version": 1}, ['"plan"', "gate, history, noise and trace", "Google Benchmark"]),
-    ([1], ["absent", "gate, history"]),
     ({"kind": "gate", "schema_version": 1}, [" is missing"]),
-    ({"kind": "gate", "schema_version": 9}, ['"schema_version" is 9']),
-    ({"context": {}, "benchmarks": 1}, ["benchmarks"]),
-    ({"context": {}, "benchmarks": [{"name": "a", "real_time": "1", "time_unit": "ms"}]}, ["[benchmarks][0]", "real_time"]),
     ({"context": {}, "benchmarks": [{"name": "a", "real_time": 1, "time_unit": "h"}]}, ["[benchmarks][0]", "time_unit"]),
-    ({"context": {}, "benchmarks": [{"name": "a", "real_time": float("nan"), "time_unit": "ms"}]}, ["not valid JSON"]),
 ])
 def test_with_what_cannot_be_shown(report, tmp_path, content, words) -> None:
     write_json(tmp_path / "odd.json", content)
     refused(report(EVIDENCE, "--out", "drawn", "--with", "odd.json"), "odd.json", *words)
     assert not (tmp_path / "drawn").exists()
-
-
-@pytest.mark.parametrize("change, words", [
-    ({"schema_version": 0}, '"schema_version" is 0; this program reads version 1'),
-    ({"schema_version": 2}, '"schema_version" is 2; this program reads version 1'),
-    ({"kind": "plan"}, "not a study"),
-    ({"created": float("nan")}, "not valid JSON"),
-    ({"created": float("inf")}, "not valid JSON"),
-    ({"rungs": [{}]}, "field"),
-    ({"headline": {"first": 0, "last": 99, "speedup": {"ratio": 1, "lo": None, "hi": None, "pairs": 1}}}, "there are 7"),
-])
-def test_studies_that_are_refused(report, stored, study, change, words) -> None:
-    file = stored(study | change)
-    refused(report(file), "report.json", words)
-    assert {path.name for path in file.parent.iterdir()} == {"report.json"}
-
-
-def test_a_number_beyond_all_numbers(report, stored, study) -> None:
-    file = stored(study)
-    text = file.read_text()
-    file.write_text(text.replace(f'"order_seed": {study["plan"]["order_seed"]}', '"order_seed": 1e999'))
-    refused(report(file), "report.json", "not valid JSON")
-
-
-def test_a_record_that_is_refused(report, tmp_path) -> None:
-    shutil.copytree(EVIDENCE, tmp_path / "copy")
-    record = next((tmp_path / "copy" / "records").iterdir())
-    record.write_text(record.read_text().replace('"duration_s": ', '"duration_s": Infinity, "x": '))
-    refused(report("copy", "--out", "drawn"), record.name, "not valid JSON")
-
-
-def without_numbers(rung: dict) -> dict:
-    return rung | {"runs_ok": 0, "ms_per_step": None, "tokens_per_s": None, "speedup_first": None, "speedup_previous": None,
-                   "peak_memory_bytes": None, "page_faults_per_step": None, "guard": None, "proofs": []}
-
-
-def test_a_study_without_any_run(report, stored, study, tmp_path) -> None:
-    study["rungs"] = [without_numbers(rung) | {"status": "missing", "reason": "its runs have not been made yet"} for rung in study["rungs"]]
-    study |= {"runs": [], "headline": None, "finished": None}
-    file = stored(study)
-    done = report(file)
-    assert done.returncode == 0, done.stderr
-    folder, document = file.parent, check(read_json(file))
-    assert document["studies"][0]["runs"] == [] and read_json(folder / "benchmark.json")["benchmarks"] == []
-    assert len(rows(folder / "rungs.csv")) == len(study["rungs"]) and rows(folder / "steps.csv") == []
-    assert (folder / "steps.csv").read_text().startswith("study,run,rung,")
-
-
-def test_one_repeat_has_no_interval(ladder, report, tmp_path) -> None:
-    small = write_json(tmp_path / "small.json", ladder_document())
-    done = ladder("ablate", "--ladder", small, "--threads", "1", "--repeats", "1", "--out", tmp_path / "one",
-                  variables={"LADDER_PYTHON": "/bin/true"})
-    assert done.returncode in MEASURED, done.stderr
-    table = rows(tmp_path / "one" / "rungs.csv")
-    measured = [row for row in table if row["ms_per_step_median"]]
-    assert len(measured) == 3 and all(row["ms_per_step_lo"] == row["speedup_first_lo"] == "" for row in measured)
-    benchmarks = read_json(tmp_path / "one" / "benchmark.json")["benchmarks"]
-    assert [entry["run_type"] for entry in benchmarks] == ["iteration"] * 3
-
-
-def test_failed_rungs_still_make_a_report(report, stored, study) -> None:
-    study["rungs"][3] = without_numbers(study["rungs"][3]) | {"status": "failed", "reason": "run r1: killed by signal 9"}
-    file = stored(study)
-    folder, done = file.parent, report(file)
-    assert done.returncode == 1, done.stderr  # as on the machine that measured it
-    assert rows(folder / "rungs.csv")[3]["status"] == "failed" and rows(folder / "rungs.csv")[3]["ms_per_step_median"] == ""
-    assert "gpt2-cpu/bf16: failed" in read_json(folder / "benchmark.json")["context"]["left_out"]
-
-
-def test_two_hundred_rungs_with_names_of_any_length(report, stored, study) -> None:
-    title = 'a, "b"\n<b>|=1+1' + "x" * 10000
-    first = study["rungs"][1]
-    study["rungs"] = [copy.deepcopy(first) | {"index": index, "title": f"{title} {index}", "label": f"+ {title} {index}"}
-                      for index in range(200)]
-    study |= {"runs": [], "headline": None}
-    file = stored(study, "s" * 200)
-    folder, done = file.parent, report(file)
-    assert done.returncode == 0, done.stderr
-    assert all(len(line) <= 80 for line in done.stdout.splitlines() if not line.startswith(str(folder)))
-    check(read_json(folder / "report.json"))
-    table = rows(folder / "rungs.csv")
-    assert [row["title"] for row in table] == [f"{title} {index}" for index in range(200)]
-    assert [row["label"] for row in table] == [f"{title} {index}" for index in range(200)]
 
 
 def test_in_google_benchmarks_form(measured, tmp_path) -> None:
