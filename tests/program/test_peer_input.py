@@ -57,6 +57,13 @@ def test_a_token_file_that_was_cut(module, plan, tokens, monkeypatch, capsys, tm
     assert "bad.bin: the header promises 360 tokens of 2 bytes, but 719 bytes follow it" in capsys.readouterr().err
 
 
+def test_a_warm_up_too_short_for_graphs(module, plan, monkeypatch, capsys, tmp_path) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    file = write_json(tmp_path / "plan.json", plan({"device": "cuda"}, peer="pytorch-cuda-graphs") | {"warmup_steps": 1})
+    assert call_main(module, monkeypatch, file, tmp_path / "record.json") == 2
+    assert "with peer pytorch-cuda-graphs, got 1" in capsys.readouterr().err
+
+
 def test_other_bad_input(module, plan, monkeypatch, capsys, tmp_path) -> None:
     file = write_json(tmp_path / "plan.json", plan())
     assert call_main(module, monkeypatch, file, tmp_path / "record.json", run="r9-00-start") == 2
