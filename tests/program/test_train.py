@@ -7,18 +7,16 @@ import csv
 import html
 import json
 import math
-import os
 import pathlib
 import re
 import resource
 import shutil
 import signal
 import struct
-import subprocess
 
 import numpy as np
 import pytest
-from conftest import MEASURED, DRAWN, HANGS_AFTER_S, free_port, read_json, validator, wait_for, write_json
+from conftest import MEASURED, DRAWN, HANGS_AFTER_S, read_json, validator, wait_for, write_json
 
 STEPS = 40
 B, T, ACCUMULATION, VALIDATION_BATCHES = 2, 16, 2, 3
@@ -28,6 +26,9 @@ SIZES = ["--model", "tiny", "-B", B, "-T", T, "--threads", 1]
 RECIPE = {"attention": "flash", "optimizer": "fused", "vocabulary_rows": 50304}
 SETTINGS = [*SIZES, "--accumulation", ACCUMULATION, "--steps", STEPS, "--lr", "0.003", "--warmup-steps", 5, "--recipe", json.dumps(RECIPE),
             "--validation-every", 10, "--validation-batches", VALIDATION_BATCHES, "--seed", 5]
+
+# What batch systems, terminals and limits send, and SIGTERM.
+INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGXCPU, signal.SIGPWR)
 
 
 def token_file(path: pathlib.Path, tokens) -> pathlib.Path:
@@ -127,9 +128,7 @@ def test_what_a_training_leaves_and_tells(ladder, whole) -> None:
     place = folder / "checkpoints"
     assert said[2:] == [f"checkpoints: {place / f'step-{STEPS:08}'}", f"best: {place / f'step-{best:08}'}, step {best}, validation loss {validated[best]:.4f}",
                         f"next: ladder report {folder}, or ladder sample --weights {folder}"]
-    texts = [ladder("sample", flag, place, "--tokens", 3, "--threads", 1).stdout for flag, place in (
-        ("--weights", folder), ("--model", folder), ("--weights", folder / "best" / "model.safetensors"))]
-    assert len(set(texts)) == 1 and texts[0].strip(), texts
+    assert ladder("sample", "--weights", folder, "--tokens", 3, "--threads", 1).stdout.strip()
 
 
 def test_samples_are_written_and_change_nothing(ladder, data, tmp_path, assert_is_whole) -> None:
@@ -214,14 +213,18 @@ def test_interrupted_and_killed_it_goes_on_to_the_same_losses(ladder, start, dat
     assert (tmp_path / "last.safetensors").read_bytes() == (folder / "latest" / "model.safetensors").read_bytes()
 
 
-@pytest.mark.parametrize("how", ["SIGHUP", "SIGUSR1", "SIGUSR2", "SIGXCPU", "SIGPWR", "closed pipe"])
-def test_what_an_interrupt_leaves_out_is_made_up_for(ladder, start, whole, data, tmp_path, how) -> None:
+@pytest.mark.parametrize("how", ["SIGUSR1", "closed pipe"])
+def test_what_an_interrupt_leaves_out_is_made_up_for(ladder, start, data, tmp_path, how) -> None:
     """Every step has a checkpoint, a validation loss and a sample, but for the one after which somebody waits."""
     folder = tmp_path / "training"
-    settings = [*SETTINGS, "--save-every", 1, "--keep", STEPS, "--sample-every", 1, "--sample-tokens", 2]
+    steps = 20
+    settings = [*SETTINGS, "--save-every", 1, "--keep", steps, "--sample-every", 1, "--sample-tokens", 2]
     settings[settings.index("--validation-every") + 1] = 1
+    settings[settings.index("--steps") + 1] = steps
     training = start("train", *settings, "--data", data, "--out", folder)
     assert training.stdout.readline().startswith("step ")
+    caught = int(re.search(r"SigCgt:\s+(\w+)", pathlib.Path(f"/proc/{training.pid}/status").read_text())[1], 16)
+    assert all(caught >> (number - 1) & 1 for number in INTERRUPTS), f"{caught:x}"
     if how == "closed pipe":
         training.stdout.close()
         said = training.stderr.read()
@@ -232,15 +235,15 @@ def test_what_an_interrupt_leaves_out_is_made_up_for(ladder, start, whole, data,
     assert training.returncode == 130 and said.endswith(f"resume with: ladder train --resume --out {folder}\n"), said
     last = lines(folder)[-1]
     place = folder / "checkpoints" / f"step-{last['step']:08}" / "checkpoint.json"
-    assert last["step"] < STEPS and "validation_loss" not in last and "sample" not in last
+    assert last["step"] < steps and "validation_loss" not in last and "sample" not in last
     assert read_json(place)["validation_loss"] is None
     done = ladder("train", "--resume", "--out", folder)
     assert done.returncode == 0, done.stderr
     made = lines(folder)
-    assert figures(folder) == figures(whole[0]) and all("sample" in line for line in made)
+    assert all("sample" in line for line in made)
     assert read_json(place)["validation_loss"] == made[last["step"] - 1]["validation_loss"]
     validated = {line["step"]: line["validation_loss"] for line in made}
-    assert len(validated) == STEPS and (folder / "best").resolve().name == f"step-{min(validated, key=validated.get):08}"
+    assert len(validated) == len(made) == steps and (folder / "best").resolve().name == f"step-{min(validated, key=validated.get):08}"
 
 
 def test_what_is_ignored_stays_ignored(start, data, tmp_path) -> None:
@@ -252,50 +255,42 @@ def test_what_is_ignored_stays_ignored(start, data, tmp_path) -> None:
     assert training.returncode == 0 and len(lines(tmp_path / "training")) == STEPS
 
 
-def test_a_timer_or_a_limit_of_processor_time_saves_the_last_step(ladder, data, tmp_path) -> None:
-    """Long before SIGKILL, which the hard limit brings."""
-    done = ladder("train", *SIZES, "--recipe", "{}", "--data", data, "--out", tmp_path / "training", "--steps", 100000,
-                  preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (5, 60)))
-    assert done.returncode == 130 and "resume with: " in done.stderr, done.stderr
-    assert steps_saved(tmp_path / "training")[-1] == lines(tmp_path / "training")[-1]["step"]
-
-
-@pytest.mark.parametrize("spoil", [
-    lambda folder: (folder / "model.safetensors").open("r+b").write(b"\0" * 4096),  # its header
-    lambda folder: (lambda file: (file.seek(100000), file.write(b"\0" * 4096)))((folder / "model.safetensors").open("r+b")),
-    lambda folder: (lambda file: (file.seek(-1, 2), file.write(b"\x7f")))((folder / "model.safetensors").open("r+b")),
-    lambda folder: os.truncate(folder / "model.safetensors", 1 << 20),
-    lambda folder: (folder / "model.safetensors").unlink(),
-], ids=["header", "zeros", "last byte", "cut", "gone"])
-def test_a_damaged_checkpoint_is_named_and_the_one_before_it(ladder, whole, data, tmp_path, spoil) -> None:
+@pytest.mark.parametrize("how", ["last byte", "gone"])
+def test_a_damaged_checkpoint_is_named_and_the_one_before_it(ladder, whole, data, tmp_path, how) -> None:
     folder = shutil.copytree(whole[0], tmp_path / "training", symlinks=True)
     last, before = (folder / "checkpoints" / f"step-{step:08}" for step in steps_saved(folder)[:-3:-1])
+    weights = last / "model.safetensors"
     assert set(read_json(last / "checkpoint.json")["sha256"]) == {"model.safetensors", "config.json", "optimizer.safetensors"}
-    spoil(last)
-    for words in (["train", "--resume", "--out", folder], ["sample", "--weights", last / "model.safetensors", "--tokens", 2],
-                  ["train", "--weights", last / "model.safetensors", "-T", T, "--threads", 1, "--steps", 2, "--data", data]):
+    if how == "gone":
+        weights.unlink()
+    else:
+        damage(weights)
+    for words in (["train", "--resume", "--out", folder], ["sample", "--weights", weights, "--tokens", 2],
+                  ["train", "--weights", weights, "-T", T, "--threads", 1, "--steps", 2, "--data", data]):
         done = ladder(*words)
         assert done.returncode == 2 and f"{last}/" in done.stderr, done.stderr
-        if words[0] == "train" or (last / "model.safetensors").exists():
+        if words[0] == "train" or weights.exists():
             assert f"the checkpoint before it, {before}, is whole" in done.stderr, done.stderr
     shutil.rmtree(last)
     assert ladder("train", "--resume", "--out", folder).returncode == 0
     assert figures(folder) == figures(whole[0])
 
 
+def damage(file: pathlib.Path) -> None:
+    with file.open("r+b") as content:
+        content.seek(-1, 2)
+        content.write(b"\x7f")
+
+
 def test_older_checkpoints_without_hashes_and_damaged_states(ladder, whole, tmp_path) -> None:
     folder = shutil.copytree(whole[0], tmp_path / "training", symlinks=True)
     last, before = (folder / "checkpoints" / f"step-{step:08}" for step in steps_saved(folder)[:-3:-1])
     document = read_json(last / "checkpoint.json")
-    with (last / "optimizer.safetensors").open("r+b") as file:
-        file.seek(-1, 2)
-        file.write(b"\x7f")
+    damage(last / "optimizer.safetensors")
     done = ladder("train", "--resume", "--out", folder)
     assert done.returncode == 2 and f"{last}/optimizer.safetensors: is damaged" in done.stderr and str(before) in done.stderr, done.stderr
     (last / "config.json").write_text("{}")
     assert ladder("sample", "--weights", last, "--tokens", 2).returncode == 0  # needs no optimizer, and config.json may be edited
-    done = ladder("train", "--resume", "--out", folder)
-    assert done.returncode == 2 and f"{last}/config.json: is damaged" in done.stderr, done.stderr
     write_json(last / "checkpoint.json", {name: value for name, value in document.items() if name != "sha256"})
     assert ladder("train", "--resume", "--out", folder).returncode == 0
     (last / "checkpoint.json").write_bytes(b"\0" * 4096)
@@ -303,21 +298,8 @@ def test_older_checkpoints_without_hashes_and_damaged_states(ladder, whole, tmp_
     assert done.returncode == 2 and f"{last}/checkpoint.json" in done.stderr and f"{before}, is whole" in done.stderr, done.stderr
 
 
-def test_a_full_disk_costs_only_what_came_after_the_last_checkpoint(ladder, data, assert_is_whole, small_disk, tmp_path) -> None:
-    """A checkpoint has 19 MB: on this disk there is room for one, and while the next is written, for no other."""
-    folder = small_disk("32m") / "training"
-    done = ladder("train", *SETTINGS, "--data", data, "--save-every", 5, "--keep", 1, "--out", folder)
-    assert done.returncode == 1 and steps_saved(folder) == [5] and not list(folder.rglob("*.tmp")), done.stderr
-    assert re.fullmatch(rf"ladder: cannot write {folder}/checkpoints/step-00000010\..*: No space left on device: training stops; "
-                        rf"the last good checkpoint is of step 5: {folder}/checkpoints/step-00000005\n",
-                        done.stderr.split("\n", 2)[2]), done.stderr
-    shutil.copytree(folder, tmp_path / "elsewhere", symlinks=True)
-    assert ladder("train", "--resume", "--out", tmp_path / "elsewhere").returncode == 0
-    assert_is_whole(tmp_path / "elsewhere")
-
-
 def test_files_that_may_not_grow_cost_no_checkpoint(ladder, whole, tmp_path) -> None:
-    """As above, for those who may not mount a disk."""
+    """As on a disk that is full."""
     folder = tmp_path / "training"
     shutil.copytree(whole[0], folder, symlinks=True)
     shutil.rmtree(folder / "checkpoints" / "step-00000040")
@@ -351,18 +333,6 @@ def test_what_is_not_finite_is_not_saved(ladder, data, tmp_path) -> None:
     done = ladder("train", *common, "--steps", 1, "--weights", bad, "--out", tmp_path / "none")
     assert (done.returncode, done.stderr) == (2, f"ladder: {bad}: tensor \"wpe.weight\" is not finite\n")
     assert not (tmp_path / "none").exists()
-
-
-def test_a_spike_is_marked(ladder, tmp_path) -> None:
-    """A text of the same four words for 4,000 tokens, then of others: step 161 is the first that meets them."""
-    text = token_file(tmp_path / "text.bin", [*([7, 11, 13, 17] * 1000), *range(5000, 5400)])
-    done = ladder("train", "--model", "tiny", "-B", 1, "-T", 25, "--threads", 1, "--data", text, "--seed", 0, "--steps", 165, "--lr", "0.003",
-                  "--recipe", "{}", "--log-every", 1000, "--validation-share", 0, "--out", tmp_path / "training")
-    assert done.returncode == 0, done.stderr
-    spikes = {line["step"]: line["spike"] for line in lines(tmp_path / "training") if "spike" in line}
-    assert spikes[161] == max(spikes.values()) > 5
-    shown = [line.split()[1] for line in done.stdout.splitlines()]
-    assert shown == [f"{step}/165" for step in sorted({*spikes, 165})]  # spikes are shown whatever --log-every says
 
 
 def test_weights_at_the_end_and_to_begin_with(ladder, start, data, tmp_path) -> None:
@@ -406,7 +376,7 @@ def test_what_config_json_says_is_followed_and_told(ladder, whole, data, tmp_pat
     assert read_json(tmp_path / "training" / "latest" / "config.json") == config
 
 
-def test_documents_in_a_text(ladder, program, environment, tmp_path) -> None:
+def test_documents_in_a_text(ladder, tmp_path) -> None:
     text = tmp_path / "stories.txt"
     text.write_text("One story.<|endoftext|>Another, longer story.<|endoftext|>" * 20)
     common = ["train", *SIZES, "--recipe", "{}", "--data", text, "--steps", 2, "--json", "--validation-share", 0]
@@ -425,32 +395,20 @@ def test_documents_in_a_text(ladder, program, environment, tmp_path) -> None:
     shutil.rmtree(folder / "checkpoints")
     assert ladder("train", "--resume", "--json", "--out", folder).stdout == done.stdout
 
-    piped = subprocess.run([program, "tokenize", "--data", text, "--end-of-text", "--out", "-"], env=environment, capture_output=True, check=False)
-    tokens = np.frombuffer(piped.stdout[1024:], "<u2")
-    assert piped.returncode == 0 and (tokens == 50256).sum() == 40 and len(tokens) == training[1]["settings"]["data"]["tokens"]
-    assert f"{text} has <|endoftext|> 40 times, read as token 50256" in piped.stderr.decode()
 
-
+# training_folder_test.cpp and training_log_test.cpp have what else does not belong to it.
 @pytest.mark.parametrize(("change", "says"), [
-    ("other training", r"checkpoint.json: is not of the training that training.json describes: seed: 6 against 5$"),
     ("moved on", r"step-00000040: its next batch begins at token 7 of the text, this program's at \d+$"),
     ("other text", r"text.bin: is not the text of the training: its 3000 tokens have SHA-256 \w+, the 4000 of \"text.bin\" had \w+; --data says"),
-    ("line", r"log.jsonl: line 3: not valid JSON"),
 ])
 def test_what_does_not_belong_to_the_training_is_refused(ladder, whole, data, tmp_path, change, says) -> None:
     folder, flags = tmp_path / "training", []
     shutil.copytree(whole[0], folder, symlinks=True)
     last = folder / "checkpoints" / "step-00000040"
-    if change in ("other training", "moved on"):
-        checkpoint = read_json(last / "checkpoint.json")
-        checkpoint["training"]["settings"]["seed"] += change == "other training"
-        checkpoint["position"] = 7 if change == "moved on" else checkpoint["position"]
-        (last / "checkpoint.json").write_text(json.dumps(checkpoint))
-    elif change == "other text":
-        flags = ["--data", token_file(tmp_path / "text.bin", [7] * 3000)]
+    if change == "moved on":
+        write_json(last / "checkpoint.json", read_json(last / "checkpoint.json") | {"position": 7})
     else:
-        log = (folder / "log.jsonl").read_text().splitlines(keepends=True)
-        (folder / "log.jsonl").write_text("".join([*log[:2], "garbage\n", *log[3:]]))
+        flags = ["--data", token_file(tmp_path / "text.bin", [7] * 3000)]
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
     done = ladder("train", "--resume", "--out", folder, "--json", *flags)
     assert done.returncode == 2 and done.stdout == "" and done.stderr.count("\n") == 1, done.stderr
@@ -469,11 +427,10 @@ def test_the_recipe_and_the_length_that_nobody_names(ladder, data, tmp_path) -> 
     assert "8 steps x 128 tokens (8 micro-steps of 1 x 16) = 1,024 tokens (" in done.stderr
     assert "nothing is kept" not in done.stderr
     assert "\nnothing is kept of this training; --out FOLDER keeps it\n" in ladder(*common, "--steps", 1, cwd=tmp_path).stderr
-    assert settings["validation_share"] == 0.1 and settings["validation_batches"] == 20 and settings["clip"] == 1.0
-    done = ladder(*common, "--epochs", 2, "--accumulation", 7, "--validation-data", data, "--clip", 0, "--out", tmp_path / "epochs")
+    done = ladder(*common, "--epochs", 1, "--accumulation", 7, "--validation-data", data, "--clip", 0, "--out", tmp_path / "epochs")
     assert done.returncode == 0, done.stderr
     settings = read_json(tmp_path / "epochs" / "training.json")["settings"]
-    assert settings["steps"] == -(-2 * ((TOKENS - 1) // 16) // 7) and settings["clip"] is None
+    assert settings["steps"] == -(-((TOKENS - 1) // 16) // 7) and settings["clip"] is None
     assert settings["validation_share"] == 0 and settings["validation_data"]["tokens"] == TOKENS
     assert {line["clip"] for line in lines(tmp_path / "epochs")} == {1.0}
 
@@ -506,11 +463,6 @@ def test_the_fastest_rung_that_was_measured_here_is_the_recipe(ladder, small, da
     assert training["recipe_from"] == (f'rung "{fastest["title"]}" of studies/{place.name}, the fastest of ladder small as measured here on '
                                        f'{measured["finished"][:10]} (--recipe chooses another)')
     assert taken("deterministic", "--deterministic")["settings"]["recipe"] == {**fastest["recipe"], "deterministic": True}
-    assert taken("named", "--recipe", "{}")["recipe_from"] == "--recipe"
-    # Ranks take a recipe for ranks instead. Here the other one never comes.
-    ranks = {"WORLD_SIZE": "2", "RANK": "0", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "LADDER_RANK_TIMEOUT": "1"}
-    done = ladder(*train, cwd=tmp_path, variables=ranks)
-    assert done.returncode == 1 and "did not find all others" in done.stderr, done.stderr
     fastest["recipe"] = {**fastest["recipe"], "batches": "mapped"}
     assert taken("last")["settings"]["recipe"] == last["recipe"]
     runs = measured["plan"]["runs_ok"]
@@ -518,8 +470,6 @@ def test_the_fastest_rung_that_was_measured_here_is_the_recipe(ladder, small, da
     passed_over = taken("disturbed")["recipe_from"]
     assert passed_over.startswith('ladder gpt2-cpu up to "')
     assert passed_over.endswith(f"; not by studies/{place.name}: other work ran during {runs} of {runs} runs")
-    measured["environment"]["threads"] = 2
-    assert taken("other")["recipe_from"].startswith('ladder gpt2-cpu up to "')
 
 
 # ---- what is drawn of trainings
@@ -550,30 +500,20 @@ def test_a_training_is_drawn_where_it_is(ladder, whole, tmp_path) -> None:
     (folder / "log.jsonl").write_text("")
     done = ladder("report", folder)
     assert (done.returncode, done.stderr) == (2, f"ladder: {folder}/log.jsonl: has no step yet\n")
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "report.md").write_text("mine")
-    done = ladder("report", whole[0], "--out", tmp_path / "mine")
-    assert done.returncode == 2 and "but no report.json that shows that ladder drew it" in done.stderr, done.stderr
 
 
 def test_a_training_is_drawn_from_its_files_too(ladder, whole, tmp_path) -> None:
     folder = tmp_path / "training"
     shutil.copytree(whole[0], folder, symlinks=True)
     assert ladder("report", folder).returncode == 0
-    report, said = read_json(folder / "report.json"), []
-    for name in ("log.jsonl", "training.json", "report.json"):
+    report = read_json(folder / "report.json")
+    for name in ("log.jsonl", "report.json"):
         done = ladder("report", folder / name, "--out", tmp_path / "drawn" / name)
-        assert done.returncode == 0, done.stderr
+        assert done.returncode == 0 and done.stdout.startswith(report["said"]["headline"] + "\n"), done.stderr
         assert read_json(tmp_path / "drawn" / name / "report.json") == report
-        said.append(done.stdout.split("Open ")[0])
-    assert len(set(said)) == 1
-    older = {name: value for name, value in report.items() if name != "said"}
-    done = ladder("report", write_json(tmp_path / "older.json", older), "--out", tmp_path / "drawn" / "older")
-    assert done.returncode == 2 and 'field "said" is missing' in done.stderr
     (folder / "training.json").unlink()
     done = ladder("report", folder / "log.jsonl")
     assert done.returncode == 2 and "log.jsonl: must be a study" in done.stderr, done.stderr
-    assert ladder("report", folder / "report.json").returncode == 0 and read_json(folder / "report.json") == report
 
 
 def test_a_sweep_of_learning_rates(ladder, start, whole, data, tmp_path) -> None:
@@ -605,20 +545,15 @@ def test_a_sweep_of_learning_rates(ladder, start, whole, data, tmp_path) -> None
     refused = ladder("train", *common, "--lr-sweep", "1e-3:1e-2:2", "--out", out)
     assert refused.returncode == 2 and "is not empty" in refused.stderr
 
-    # From trained weights a rate of nearly nothing ends where it began, however its batches differ.
-    weights = [*SIZES, "--data", data, "--recipe", "{}", "--weights", whole[0], "--steps", 8]
-    trained = json.loads(ladder("train", *weights, "--lr-sweep", "1e-12:1e-11:2", "--json").stdout)
+    # From trained weights a rate of nearly nothing ends where it began, however its batches differ. No rate is the best.
+    weights = [*SIZES, "--data", data, "--recipe", "{}", "--weights", whole[0], "--steps", 8, "--warmup-steps", 0, "--clip", 0]
+    none = ladder("train", *weights, "--lr-sweep", "1e-12:1e-11:2", "--json")
+    trained = json.loads(none.stdout)
+    assert none.returncode == 1 and none.stderr == "" and trained["best"] is None
     assert [rate["held_out"] for rate in trained["rates"]] == pytest.approx([trained["untrained"]] * 2, abs=1e-4)
-    assert trained["best"] is None and {rate["reason"] for rate in trained["rates"]} == {"falls slowly"}
-    assert trained["untrained"] < sweep["untrained"]
+    assert trained["training"]["settings"]["clip"] is None and trained["untrained"] < sweep["untrained"]
     refused = ladder("train", *weights, "--lr-sweep", "1e-3:1e-2:2", "--validation-share", 0)
     assert refused.returncode == 2 and "--validation-share must be above 0" in refused.stderr
-
-    # Without warm-up and clipping; where every rate diverges, none is the best.
-    none = ladder("train", *common[:-4], "--steps", 8, "--warmup-steps", 0, "--clip", 0, "--lr-sweep", "1e3:1e4:2", "--json")
-    told = json.loads(none.stdout)
-    assert none.returncode == 1 and none.stderr == "" and told["best"] is None
-    assert told["training"]["settings"]["clip"] is None and told["training"]["settings"]["learning_rate"]["warmup_steps"] == 0
 
     # An interrupt costs the rate at work.
     stopped = start("train", *common, "--lr-sweep", "1e-4:1e-2:50", "--out", tmp_path / "stopped")
