@@ -119,12 +119,11 @@ def test_gelus_gradient_is_an_epilogue_where_timing_chose_it(own_kernels, ladder
 
 
 def test_each_fused_rung_launches_fewer_kernels(own_kernels, run, tmp_path) -> None:
-    """In eager steps, where a launch is a call. `pytest -s` shows the table."""
+    """In eager steps, where a launch is a call."""
     rungs = [rung for rung in FUSED["rungs"] if rung not in ("graph", "packed_attention", "fp8_head", "fp8")]
     eager = write_json(tmp_path / "eager.json", {**FUSED, "name": "eager", "rungs": rungs})
-    launches = {rung: run(rung, name=eager)["observations"]["cuda_calls"]["kernel_launches"] for rung in rungs}
-    print("\nlaunches in a step of two layers:", *(f"{rung:12} {count:5}" for rung, count in launches.items()), sep="\n  ")
-    fused = [launches[rung] for rung in rungs[rungs.index("residual16"):]]
+    launches = {rung: run(rung, name=eager)["observations"]["cuda_calls"]["kernel_launches"] for rung in rungs[rungs.index("residual16"):]}
+    fused = list(launches.values())
     assert len(fused) == 6 and fused == sorted(set(fused), reverse=True), launches
 
 
@@ -234,7 +233,7 @@ def test_the_attention_is_the_one_that_the_device_has(run) -> None:
 
 def test_memory_at_full_size(run, ladder) -> None:
     """PyTorch's allocator counts its bytes whatever the kernels do. Workspaces of cuDNN and the context come on top of an H200's."""
-    records = {rung: run(rung, "-B", "64", "--warmup", "4", "--steps", "1", name="gpt2-fp16") for rung in ("gpu", "graph", "fused_adamw", "in_place_loss", "residual16")}
+    records = {rung: run(rung, "-B", "64", "--warmup", "4", "--steps", "1", name="gpt2-fp16") for rung in ("graph", "fused_adamw", "in_place_loss", "residual16")}
     peaks = {rung: record["memory"]["reserved_peak_bytes"] / 2**30 for rung, record in records.items()}
     assert peaks["fused_adamw"] < 0.6 * peaks["graph"], peaks
     assert peaks["graph"] == max(peaks.values()) == pytest.approx(118.6, rel=0.05), peaks  # an H200 holds it
