@@ -100,7 +100,7 @@ REFUSED = [
     ([*TRAIN, "--data", "good.bin", "--end-of-text"], "--end-of-text: needs a text, and .*good.bin is a token file"),
     ([*TRAIN, "--weights", "pytorch_model.bin"], "pytorch_model.bin: is a zip archive, as torch.save writes it, not a safetensors file: save_pretrained"),
     (["sample", "--weights", "nothing-here"], "nothing-here: is a folder without model.safetensors"),
-    (["sample"], "sample needs --weights PATH$"),
+    (["sample"], "--weights is required$"),
     # Places.
     (["ablate", "--out", "-"], r"--out: standard output \(-\) cannot be used here; name a place"),
     ([*RUN[:-1], "-"], r"--out: standard output \(-\) cannot be used here; --json prints the record"),
