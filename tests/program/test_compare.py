@@ -101,11 +101,8 @@ def test_losses_and_memory_are_compared_too(ladder, measured, tmp_path) -> None:
     assert compared(ladder, base, other_seed)["entries"][0]["loss"]["compared"] is False
 
 
-@pytest.mark.parametrize(("change", "words"), [
+@pytest.mark.parametrize(("change", "words"), [  # run_setting_test.cpp has the other fields
     ({"environment__threads": 4}, "threads: 2 against 4"),
-    ({"environment__cpu__model": "Another"}, "device: AMD EPYC against Another"),
-    ({"workload__batch": 2}, "batch: 1 against 2"),
-    ({"recipe__autocast": "off"}, "dtype: bf16 against float32"),
     ({"recipe__device": "cuda", "environment__gpu": {"name": "NVIDIA H200"}}, "device: AMD EPYC against NVIDIA H200"),
 ])
 def test_other_circumstances_are_refused_unless_forced(ladder, measured, tmp_path, change, words) -> None:
@@ -114,12 +111,8 @@ def test_other_circumstances_are_refused_unless_forced(ladder, measured, tmp_pat
     assert refused.returncode == 3
     assert words in refused.stderr and "--force" in refused.stderr
     assert words in compared(ladder, base, head, "--force")["forced"]
-
-
-def test_what_was_forced_stands_above_the_table(ladder, measured, tmp_path) -> None:
-    base, head = write(tmp_path / "a", measured, 1.0), write(tmp_path / "b", measured, 1.0, environment__threads=4)
     forced = ladder("compare", base, head, "--force")
-    assert forced.returncode in MEASURED and "FORCED" in forced.stdout and "threads: 2 against 4" in " ".join(forced.stdout.split())
+    assert forced.returncode in MEASURED and "FORCED" in forced.stdout and words in " ".join(forced.stdout.split())
 
 
 def test_every_record_must_have_been_made_under_the_same_circumstances(ladder, measured, tmp_path) -> None:

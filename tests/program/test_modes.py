@@ -159,16 +159,6 @@ def test_a_budget_ends_a_study_that_resume_completes(small, ladder, tmp_path) ->
     assert "what is lost without it" in done.stdout and narrow(done.stdout)
 
 
-def test_one_at_a_time(small, ladder, tmp_path) -> None:
-    document = ladder_document(rungs=["flash"])
-    done = ladder("ablate", "--ladder", write_json(small, document), *SMALL, "--mode", "one-at-a-time", "--json", "--out",
-                  tmp_path / "study")
-    assert done.returncode in MEASURED, done.stderr
-    study = json.loads(done.stdout)
-    assert [rung["label"] for rung in study["rungs"]] == ["baseline", "+ flash attention"]
-    assert study["attribution"][0]["ratio"] == study["rungs"][1]["speedup_previous"]["ratio"]
-
-
 def test_a_sweep_beyond_the_positions_of_the_model(small, home, ladder, tmp_path) -> None:
     folder = tmp_path / "study"
     flags = [flag for flag in SMALL if flag not in ("-T", "8")]
