@@ -102,18 +102,14 @@ CASES = {
     "loop": ({}, 1, 1),
     "foreach-math": ({"attention": "math", "optimizer": "foreach"}, 1, 1),
     "fused-flash-padded": (FUSED, 7, 1),
-    "accumulation": ({"attention": "flash"}, 1, 2),
     "accumulation-fused": ({"attention": "flash", "optimizer": "fused"}, 0, 2),
-    "in-place": ({**FUSED, "cross_entropy": "in_place"}, 1, 1),
     "in-place-accumulation": ({"cross_entropy": "in_place"}, 1, 2),
     "in-place-bf16": ({"autocast": "bf16", "matmul_precision": "medium", "cross_entropy": "in_place"}, 1, 1),
     "in-place-fp16": ({"autocast": "fp16", "attention": "flash", "optimizer": "fused", "cross_entropy": "in_place"}, 1, 1),
     "residual-bf16": ({"autocast": "bf16", "matmul_precision": "medium", "residual": "autocast"}, 1, 1),
-    "residual-accumulation-fp16": ({"autocast": "fp16", "attention": "flash", "optimizer": "fused", "residual": "autocast"}, 1, 2),
     "keep": ({**FUSED, "host_memory": "keep"}, 1, 1),
     "deterministic": ({**FUSED, "deterministic": True}, 1, 1),
     "bf16": ({"autocast": "bf16", "matmul_precision": "medium"}, 1, 1),
-    "fp16": ({"autocast": "fp16", "attention": "flash", "optimizer": "fused"}, 1, 1),
 }
 
 
@@ -122,10 +118,7 @@ def needs_bfloat16_products() -> None:
         pytest.skip("this CPU has no bfloat16 products")
 
 
-# Beside the ones of fp16 with the loss in place, of accumulation with the fused optimizer, and of bf16 residuals, these tell little more,
-# and take as long.
-@pytest.mark.parametrize("case", [
-    pytest.param(case, marks=pytest.mark.thorough if case in ("accumulation", "fp16", "residual-accumulation-fp16") else ()) for case in CASES])
+@pytest.mark.parametrize("case", CASES)
 def test_same_losses_as_ours(case, module, plan, alone, ladder, tokens, monkeypatch, tmp_path) -> None:
     if case.endswith("bf16"):
         needs_bfloat16_products()
@@ -168,7 +161,6 @@ def can_compile() -> str:
 @pytest.mark.thorough
 @pytest.mark.parametrize("precision, kept, first, later", [
     pytest.param({}, {"Float"}, 1e-6, 1e-5, id="float32"),
-    pytest.param({"autocast": "bf16"}, {"Float", "BFloat16"}, 1e-2, 1e-2, id="bf16"),
     pytest.param({"autocast": "bf16", "residual": "autocast"}, {"Float", "BFloat16"}, 1e-2, 1e-2, id="residual")])
 def test_compiled(precision, kept, first, later, plan, ladder, tokens, tmp_path) -> None:
     recipe = {**precision, "attention": "flash", "optimizer": "fused"}
@@ -245,7 +237,7 @@ def execute(module, tmp_path, document: dict, steps: list | None = None) -> dict
     return module.execute(run, (steps if steps is not None else []).append)
 
 
-def test_a_record_does_not_name_fields_that_the_script_does_not_declare(module, plan, tmp_path) -> None:
+def test_a_record_names_no_field_that_the_script_does_not_declare(module, plan, tmp_path) -> None:
     """Of each field that it does name the program wants a proof."""
     record = execute(module, tmp_path, plan({"a_later_field": "plain"}))
     assert record["recipe"] == RECIPE and {proof["field"] for proof in record["proofs"]} == RECIPE.keys()
@@ -435,15 +427,12 @@ def test_out_of_memory(module, plan, monkeypatch, tmp_path) -> None:
     assert record["failure"] == {"kind": "out_of_memory", "message": "asked for 6.14 GiB; 1.25 GiB of 79.10 GiB were free"}
 
 
-@pytest.mark.parametrize(("work", "message"), [
-    (lambda: torch.empty(1 << 55), r"asked for 134217728.00 GiB more; \d+\.\d\d GiB of the host's memory were available"),
-    (lambda: bytearray(1 << 62), r"\d+\.\d\d GiB of the host's memory were available"),
-])
-def test_memory_that_the_host_does_not_have(module, plan, monkeypatch, tmp_path, work, message) -> None:
-    monkeypatch.setattr(module.Trainer, "step", lambda self: work())
+def test_memory_that_the_host_does_not_have(module, plan, monkeypatch, tmp_path) -> None:
+    monkeypatch.setattr(module.Trainer, "step", lambda self: torch.empty(1 << 55))
     assert call_main(module, monkeypatch, write_json(tmp_path / "plan.json", plan()), tmp_path / "record.json") == 0
     failure = read_json(tmp_path / "record.json")["failure"]
-    assert failure["kind"] == "out_of_memory" and re.fullmatch(message, failure["message"])
+    said = r"asked for 134217728.00 GiB more; \d+\.\d\d GiB of the host's memory were available"
+    assert failure["kind"] == "out_of_memory" and re.fullmatch(said, failure["message"])
 
 
 def test_an_error_ends_with_its_reason_and_leaves_no_record(module, plan, monkeypatch, tmp_path, capsys) -> None:
