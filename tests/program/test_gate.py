@@ -50,22 +50,6 @@ def test_what_is_done_with_a_gate_that_has_ended(ladder, remembered, tmp_path) -
     assert shown.returncode == done.returncode and [file.name for file in (out / "charts").iterdir()] == ["mine.svg"], shown.stderr
 
 
-@pytest.mark.parametrize("blocked", [False, True])
-def test_several_recipes_in_balanced_order(ladder, program, tmp_path, blocked) -> None:
-    failing = script(tmp_path / "fails", "exit 7\n")  # only the plan is of interest
-    out = tmp_path / "gate"
-    ladder("gate", "--base", failing, "--head", failing, *SMALL, "--rung", "memory", "--rung", "start", "--pairs", 6, "--top-up",
-           0, "--out", out, *(["--blocked"] if blocked else []))
-    runs = [tuple(run["id"].split("-")[i] for i in (0, 2, 3)) for run in json.loads((out / "plan.json").read_text())["runs"]]
-    assert len(set(runs)) == 24
-    assert verdict_of(out)["subject"].startswith("rungs memory, start of ladder tiny, ")
-    if blocked:
-        assert [side for _, side, _ in runs] == ["base"] * 12 + ["head"] * 12
-    else:
-        assert runs[:4] == [("r1", "base", "memory"), ("r1", "head", "memory"), ("r1", "base", "start"), ("r1", "head", "start")]
-        assert runs[4:8] == [("r2", "head", "start"), ("r2", "base", "start"), ("r2", "head", "memory"), ("r2", "base", "memory")]
-
-
 def test_a_head_that_dies_after_its_record_fails(ladder, remembered, tmp_path) -> None:
     """A run includes the end of its process."""
     dying = script(tmp_path / "dies", f'{shlex.quote(remembered)} "$@"\nkill -SEGV $$\n')
