@@ -18,16 +18,6 @@ for step in range(1000000):
     rate = f" dt 4 ms, {float(flags['--tokens']) / 4 * 1000} tok/s" if "--tokens" in flags else ""
     print(f"step {step} loss {3 / (1 + step / 10) + float(flags.get('--off', 0)):.5f}{rate}", flush=True)
 """
-LOOP_C = """
-#include <stdio.h>
-#include <unistd.h>
-int main(void) {
-  for (int step = 0;; ++step) {
-    usleep(3000);
-    printf("iter %d: loss %.4f\\n", step, 5.0 / (step + 1));
-  }
-}
-"""
 
 
 @pytest.fixture

@@ -1,25 +1,14 @@
 """What `ladder measure` reads in what programs print. Times are not looked at: other tests run beside."""
 
 import re
-import subprocess
 
 import pytest
 from conftest import MEASURED, read_json
-from measuring import LOOP_C, LOOP_PY, STEP, counted, here, measure, message, one_record, prints, program, study  # noqa: F401
+from measuring import STEP, counted, here, measure, message, one_record, prints, program, study  # noqa: F401
 
 
-@pytest.fixture(name="loop_in_c", scope="module")
-def fixture_loop_in_c(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("c")
-    (folder / "loop.c").write_text(LOOP_C)
-    subprocess.run(["cc", "-o", folder / "loop", folder / "loop.c"], check=True)
-    return folder / "loop"
-
-
-@pytest.mark.parametrize("kind", ["python", "c"])
-def test_a_program_that_holds_back_what_it_prints_gets_a_terminal(measure, loop_in_c, study, tmp_path, kind) -> None:
-    command = str(loop_in_c) if kind == "c" else "unset PYTHONUNBUFFERED; " + prints(STEP.replace(", flush=True", ""))
-    done = measure(command)
+def test_a_program_that_holds_back_what_it_prints_gets_a_terminal(measure, tmp_path) -> None:
+    done = measure("unset PYTHONUNBUFFERED; " + prints(STEP.replace(", flush=True", "")))
     assert done.returncode in MEASURED and "read from a terminal" in done.stderr, done.stderr
     assert read_json(tmp_path / "study" / "plan.json")["rungs"][0]["command"]["trial"]["terminal"] is True
     assert counted(one_record(tmp_path / "study")["command"])
@@ -32,12 +21,6 @@ def test_python_holds_nothing_back_by_itself(measure, tmp_path, monkeypatch, env
     assert done.returncode in MEASURED and "terminal" not in done.stderr, done.stderr
     done = measure("--as-is", command, out=tmp_path / "as it is")
     assert done.returncode in MEASURED and "read from a terminal" in done.stderr, done.stderr
-
-
-def test_a_terminal_on_request(measure, tmp_path) -> None:
-    done = measure("--terminal", f"test -t 1 && test -t 2 || exit 1; {LOOP_PY}")
-    assert done.returncode in MEASURED, done.stderr
-    assert one_record(tmp_path / "study")["status"] == "ok"
 
 
 def test_lines_of_one_read_share_its_time(measure, tmp_path) -> None:
@@ -97,7 +80,6 @@ def test_steps_from_a_regular_expression(measure, tmp_path) -> None:
 # Loops of 4 ms a step: what stands in a line, and what the table's times are of.
 @pytest.mark.parametrize("line, unit, every", [
     ("'[1, %5d] loss: %.3f' % (2000 * step, 3 / step)", "step", 2000),
-    ("'[%d]  train-logloss:%.5f  test-logloss:%.5f' % (step, 3 / step, 4 / step)", "step", 1),
     ("'Train Epoch: 1 [%d/600000 (0%%)] Loss: %.5f' % (640 * step, 3 / step)", "sample", 640),
     ("'loss: %.5f' % (3 / step)", "line", 1),
 ])
