@@ -28,7 +28,6 @@ def ddp(recipe: dict) -> dict:
 
 
 DDP = ddp(RECIPE)
-both_weights = pytest.mark.parametrize("recipe", [RECIPE, MASTER], ids=["separate", "master"])
 SHAPE = ["--model", "tiny", "-T", 16, "--threads", 1, "--seed", 5]
 TRAIN = ["train", *SHAPE, "--accumulation", 2, "--lr", "0.003", "--warmup-steps", 5, "--validation-every", 10, "--validation-batches", 3]
 
@@ -77,7 +76,7 @@ def two_ranks(start_ranks):
     return run
 
 
-@both_weights
+@pytest.mark.parametrize("recipe", [RECIPE, MASTER], ids=["separate", "master"])
 def test_two_ranks_give_the_losses_of_one_with_twice_the_batch(ladder, two_ranks, data, tmp_path, recipe) -> None:
     """Not to the bit: the mean over a batch is summed in another order, and AdamW's steps carry that on."""
     one, half, two = tmp_path / "one", tmp_path / "half", tmp_path / "two"
@@ -104,10 +103,9 @@ def test_two_ranks_give_the_losses_of_one_with_twice_the_batch(ladder, two_ranks
     assert positions[0] == positions[1]
 
 
-@both_weights
-def test_the_record_has_bytes_and_efficiency(ladder, two_ranks, data, tmp_path, recipe) -> None:
+def test_the_record_has_bytes_and_efficiency(ladder, two_ranks, data, tmp_path) -> None:
     run = ["run", *SHAPE, "-B", 2, "--accumulation", 2, "--warmup", 2, "--steps", 3, "--data", data]
-    shown, _ = two_ranks(*run, "--recipe", json.dumps(ddp(recipe)), "--out", tmp_path / "two.json")
+    shown, _ = two_ranks(*run, "--recipe", json.dumps(ddp(MASTER)), "--out", tmp_path / "two.json")
     record = read_json(tmp_path / "two.json")
     validator("record").validate(record)
     work, scaling = record["workload"], record["scaling"]
@@ -117,7 +115,7 @@ def test_the_record_has_bytes_and_efficiency(ladder, two_ranks, data, tmp_path, 
     assert [proof["field"] for proof in record["proofs"] if not proof["passed"]] == []
     assert "\n2 ranks: each gives " in shown and f"scaling efficiency {scaling['efficiency']:.2f}" in shown
 
-    done = ladder(*run, "--recipe", json.dumps(recipe), "--json")
+    done = ladder(*run, "--recipe", json.dumps(MASTER), "--json")
     record = json.loads(done.stdout)
     assert "scaling" not in record and "ranks" not in record["workload"]
     (proof,) = [proof for proof in record["proofs"] if proof["field"] == "data_parallel"]
@@ -142,10 +140,9 @@ def assert_ends_for_a_lost_rank(first: subprocess.Popen, folder: pathlib.Path) -
     assert not list(folder.rglob("*.tmp"))
 
 
-@both_weights
-def test_a_lost_rank_ends_all_and_they_go_on_from_the_last_checkpoint(ladder, start_ranks, data, tmp_path, recipe) -> None:
+def test_a_lost_rank_ends_all_and_they_go_on_from_the_last_checkpoint(ladder, start_ranks, data, tmp_path) -> None:
     folder = tmp_path / "training"
-    first, second = begin(start_ranks, data, folder, recipe)
+    first, second = begin(start_ranks, data, folder, MASTER)
     second.kill()
     assert_ends_for_a_lost_rank(first, folder)
     last = steps_saved(folder)[-1]
@@ -205,21 +202,16 @@ RANKS = {"WORLD_SIZE": "2", "RANK": "0", "LOCAL_RANK": "0", "MASTER_ADDR": "127.
 @pytest.mark.parametrize(("variables", "recipe", "message"), [
     ({"RANK": "0"}, RECIPE, "WORLD_SIZE is missing in the environment, where RANK is set"),
     ({"WORLD_SIZE": "two"}, DDP, 'WORLD_SIZE in the environment must be a whole number between 1 and 65536, got "two"'),
-    ({"WORLD_SIZE": "0"}, DDP, 'WORLD_SIZE in the environment must be a whole number between 1 and 65536, got "0"'),
-    ({"WORLD_SIZE": "2"}, DDP, "RANK is missing in the environment, where WORLD_SIZE is set"),
     ({**RANKS, "RANK": "2"}, DDP, 'RANK in the environment must be a whole number between 0 and 1, got "2"'),
-    ({**RANKS, "MASTER_PORT": "http"}, DDP, 'MASTER_PORT in the environment must be a whole number between 1 and 65535, got "http"'),
-    ({**RANKS, "LOCAL_RANK": "-1"}, DDP, 'LOCAL_RANK in the environment must be a whole number between 0 and 1, got "-1"'),
     ({**RANKS, "LADDER_RANK_TIMEOUT": "1m"}, DDP, 'LADDER_RANK_TIMEOUT in the environment must be a whole number between 1 and 86400, got "1m"'),
-    ({"WORLD_SIZE": "2", "RANK": "0", "MASTER_PORT": "1"}, DDP, "MASTER_ADDR is missing in the environment, where WORLD_SIZE is set"),
     ({name: RANKS[name] for name in RANKS if name != "LOCAL_RANK"}, DDP, "LOCAL_RANK is missing in the environment, where WORLD_SIZE is set"),
     (RANKS, RECIPE, "recipe: data_parallel must be ddp where WORLD_SIZE is 2"),
     ({}, DDP, "recipe: data_parallel ddp needs ranks, which torchrun or a script for Slurm starts"),
 ])
 def test_what_the_environment_must_say(ladder, data, variables, recipe, message) -> None:
-    for command in ([*TRAIN, "--steps", 2], ["run", *SHAPE, "--steps", 1, "--warmup", 0]):
-        done = ladder(*command, "--data", data, "--recipe", json.dumps(recipe), variables=variables)
-        assert done.returncode == 2 and f"ladder: {message}" in done.stderr, (command, done.stderr)
+    command = [*TRAIN, "--steps", 2] if "LOCAL_RANK" in variables else ["run", *SHAPE, "--steps", 1, "--warmup", 0]
+    done = ladder(*command, "--data", data, "--recipe", json.dumps(recipe), variables=variables)
+    assert done.returncode == 2 and f"ladder: {message}" in done.stderr, (command, done.stderr)
 
 
 def test_to_other_commands_a_launchers_variables_are_somebody_elses(ladder, data, tmp_path) -> None:
