@@ -8,6 +8,7 @@ import os
 import pathlib
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -32,18 +33,13 @@ def processes_with(word: str) -> list[int]:
     return found
 
 
-# Commands that make no steps: what is said of them.
+# Commands that make no steps: what is said of them. process_test.cpp has more of their ends.
 @pytest.mark.parametrize("command, says", [
-    ("for i in 1 2 3; do echo hello $i of 7; done; echo bye", ["ended by itself before a step was found", "its last line: bye"]),
-    ("echo 'Error: no data'; exit 0", ["ended by itself before a step was found", "its last line: Error: no data"]),
-    ("echo lost >&2; exit 3", ["ended with exit status 3 before a step was found in what it printed", "\n  lost\n"]),
+    ("for i in 1 2 3; do echo hello $i of 7; done; echo bye", ["ended by itself before a step was found", "its last line: bye",
+     "what it printed, the most frequent lines first (N: a number):\n       3  hello N of N\n          --steps-from 'hello +(?P<step>"]),
     ("kill -SEGV $$", ["killed by signal 11 (Segmentation fault) before a step was found"]),
     ("no-such-program --x", ["ended with exit status 127", "no-such-program: not found"]),
-    ("test -t 1 || { echo 'this needs a terminal'; exit 1; }", ["ended with exit status 1", "\n  this needs a terminal\n"]),
-    ("read line || echo 'nothing to read'", ["ended by itself", "its last line: nothing to read"]),
-    (f"(setsid sh -c 'exec {LOOP_PY}' > /dev/null &) ; echo in the background", ["ended by itself", "its last line: in the background"]),
     ("printf 'caf\\351 \\377\\n\\033[31mred\\033]0;title\\007\\n'; exit 4", ["ended with exit status 4", "red"]),
-    ("printf 'a bar\\rthe end of it\\r'", ["its last line: the end of it"]),
 ])
 def test_a_program_without_steps_is_told_in_one_line(measure, tmp_path, command, says) -> None:
     done = measure(command)
@@ -56,15 +52,8 @@ def test_a_program_without_steps_is_told_in_one_line(measure, tmp_path, command,
     assert not (tmp_path / "study").exists() and not processes_with(str(tmp_path / "study"))
 
 
-def test_the_most_frequent_lines_are_shown(measure) -> None:
-    done = measure("for i in 1 2 3; do echo hello $i of 7; done; echo bye")
-    shown = done.stderr.split("what it printed, the most frequent lines first (N: a number):\n")[1].splitlines()
-    assert shown[0::2] == ["       3  hello N of N", "       1  bye"] and shown[1].startswith("          --steps-from 'hello +(?P<step>")
-
-
 @pytest.mark.parametrize("flags, command, says", [
     ((), 'for i in 0 1 2 3; do echo "step $i loss 1.$i"; sleep 0.01; done', ["ended by itself after 3 steps; 1 of warm-up and 8 timed are needed"]),
-    ((), 'for i in 0 1; do echo "step $i loss 1.$i"; sleep 0.01; done; exit 9', ["ended with exit status 9 after 1 step;"]),
     (("--limit-s", "2"), "echo begun; sleep 1000", ["ran past its limit of 2 s and was killed before a step was found", "its last line: begun"]),
 ])
 def test_too_few_steps_are_told_in_one_line(measure, tmp_path, flags, command, says) -> None:
@@ -74,22 +63,15 @@ def test_too_few_steps_are_told_in_one_line(measure, tmp_path, flags, command, s
     assert not processes_with(str(tmp_path / "study"))
 
 
-@pytest.mark.parametrize("commands, says", [
+@pytest.mark.parametrize("arguments, says", [  # command_rungs_test.cpp has more
     ([""], 'command "": there is nothing to run in it'),
-    (["true", "+ "], "there is nothing to run in it"),
-    (["+ --x"], 'the first command must not begin with "+"'),
-    (["true", b"echo \xff"], "is not UTF-8"),
-    (["--mode", "factorial", "a", "b"], 'needs one command and then only pieces with "+"'),
     (["--mode", "sweep", "a"], "--mode"),
     (["--steps-from", "(", "a"], "is no regular expression"),
     (["--steps-from", "loss", "a"], "has neither a group"),
     (["--resume", "a"], "no plan.json"),
 ])
-def test_what_cannot_be_measured_is_told_before_anything_runs(ladder, program, environment, tmp_path, commands, says) -> None:
-    done = subprocess.run([program, "measure", "--out", tmp_path / "study", *commands], cwd=tmp_path, env=environment, capture_output=True,
-                          text=True, check=False, timeout=HANGS_AFTER_S)
-    assert done.returncode == 2 and says in done.stderr, done.stderr
-    assert "trying" not in done.stderr or "--steps-from" in commands
+def test_what_cannot_be_measured_is_told_before_anything_runs(measure, tmp_path, arguments, says) -> None:
+    assert says in message(measure(*arguments, short=())) and not (tmp_path / "study").exists()
 
 
 def test_a_program_that_never_ends_is_ended_and_that_is_no_failure(measure, study, tmp_path) -> None:
@@ -101,17 +83,11 @@ def test_a_program_that_never_ends_is_ended_and_that_is_no_failure(measure, stud
     for record in records(tmp_path / "study").values():
         told = record["command"]
         assert told["ended_by_us"] and told["by_loss"] and told["shape"] == "step STEP loss LOSS" and counted(told)
-        assert len(told["seconds"]) == 10 and told["seconds"] == sorted(told["seconds"]) and told["first_step_s"] == told["seconds"][0]
+        assert len(told["seconds"]) == len(told["steps"]) and told["seconds"] == sorted(told["seconds"]) and told["first_step_s"] == told["seconds"][0]
         timing = record["timing"]
-        assert len(timing["step_ms"]) == 9 and timing["warmup_steps"] == 1 and timing["loss"][0] == pytest.approx(3 / 1.1, abs=1e-4)
+        assert len(timing["step_ms"]) == len(told["steps"]) - 1 and timing["warmup_steps"] == 1 and timing["loss"][0] == pytest.approx(3 / 1.1, abs=1e-4)
         assert record["memory"]["peak_bytes"] > 1 << 20 and record["duration_s"] > 0
     assert not processes_with(str(tmp_path / "study"))
-
-
-def test_a_program_that_ends_just_in_time(measure, study, tmp_path) -> None:
-    done = measure(prints(f"{STEP}\n    if step == 9: break"))
-    assert done.returncode in MEASURED, done.stderr
-    assert one_record(tmp_path / "study")["command"]["steps"][-1] == 9 and study()["finished"]
 
 
 def test_a_program_that_fails_later_is_a_failed_run(measure, study, tmp_path) -> None:
@@ -135,39 +111,12 @@ def test_a_loss_that_is_no_number_is_void(measure, study, tmp_path) -> None:
     assert "void: the loss of step 50 is not finite" in " ".join(done.stdout.split())
 
 
-def test_a_hundred_megabytes_of_output(measure, tmp_path) -> None:
-    """A gigabyte takes ten times as long and shows no more."""
-    noise = program("import sys\nfor _ in range(1600): sys.stdout.write('x' * 63 + '\\n' + '1234567890 ' * 5900 + '\\n')")
-    done = measure(f"{noise}; {LOOP_PY}")
-    assert done.returncode in MEASURED, done.stderr
-    assert counted(one_record(tmp_path / "study")["command"])
-    for log in (tmp_path / "study" / "logs").iterdir():
-        assert log.stat().st_size < 5 << 20
-
-
 def test_what_it_started_is_gone(measure, tmp_path) -> None:
-    """A child, a grandchild, one in another session, and one that has left all of them and ignores SIGTERM's sender."""
-    starts = ("sleep 1000 & (sh -c 'sleep 1000 & wait' &); setsid sleep 1000 & (setsid setsid sh -c 'sleep 1000; true' &); ")
-    done = measure(f"{starts} {LOOP_PY}")
+    """A child, a grandchild, one in another session, which makes the steps, and one that has left all of them."""
+    done = measure(f"sleep 1000 & (sh -c 'sleep 1000 & wait' &); (setsid setsid sh -c 'sleep 1000; true' &); setsid {LOOP_PY} & wait")
     assert done.returncode in MEASURED, done.stderr
-    assert one_record(tmp_path / "study")["command"]["ended_by_us"]
-    assert not processes_with(str(tmp_path / "study"))
-
-
-def test_steps_may_come_from_another_session(measure, tmp_path) -> None:
-    done = measure(f"setsid {LOOP_PY} & setsid setsid sleep 1000 & wait")
-    assert done.returncode in MEASURED, done.stderr
-    assert counted(one_record(tmp_path / "study")["command"])
-    assert not processes_with(str(tmp_path / "study"))
-
-
-@pytest.mark.thorough
-def test_sigterm_that_is_ignored(measure, tmp_path) -> None:
-    """SIGKILL comes ten seconds later, for each of the trial and the run."""
-    began = time.monotonic()
-    done = measure(prints(STEP, "signal.signal(signal.SIGTERM, signal.SIG_IGN)"))
-    assert done.returncode in MEASURED and time.monotonic() - began > 20, done.stderr
-    assert one_record(tmp_path / "study")["command"]["ended_by_us"]
+    told = one_record(tmp_path / "study")["command"]
+    assert told["ended_by_us"] and counted(told)
     assert not processes_with(str(tmp_path / "study"))
 
 
@@ -222,6 +171,7 @@ def test_commands_are_shown_and_run_as_typed(measure, study, tmp_path) -> None:
     one = f"{sys.executable} -c \"{shows}\" 'a  b' \"c \\\"$HOME\\\"\" d\\ e $UNSET \\\n  'f\ng'"
     done = measure(one, "two: " + one, "+ 'x  y'", "+ A=1 B='2  3'", variables={"HOME": "/the home"})
     assert done.returncode in MEASURED, done.stderr
+    assert "note: commands 1 and 2 are the same, " in done.stderr and "what differs is chance" in done.stderr
     rungs = study()["rungs"]
     assert [rung["command"]["typed"] for rung in rungs] == [one, one, "+ 'x  y'", "+ A=1 B='2  3'"]
     assert rungs[2]["command"]["text"] == one + " 'x  y'" and rungs[3]["command"]["text"] == f"export A=1 B='2  3'; {one} 'x  y'"
@@ -229,13 +179,6 @@ def test_commands_are_shown_and_run_as_typed(measure, study, tmp_path) -> None:
     printed = [(tmp_path / "study" / "logs" / f"{run}.log").read_text().splitlines()[0] for run in sorted(run_ids(tmp_path / "study"))]
     words = ["a  b", 'c "/the home"', "d e", "f\ng"]
     assert printed == [str(words), str(words), str([*words, "x  y"]), str([*words, "x  y"])]
-
-
-def test_two_equal_commands_are_told(measure, study) -> None:
-    done = measure(LOOP_PY, LOOP_PY)
-    assert done.returncode in MEASURED, done.stderr
-    assert "note: commands 1 and 2 are the same, " in done.stderr and "what differs is chance" in done.stderr
-    assert [rung["status"] for rung in study()["rungs"]] == ["measured"] * 2
 
 
 def test_output_that_is_no_text(measure, study, tmp_path) -> None:
@@ -247,38 +190,22 @@ def test_output_that_is_no_text(measure, study, tmp_path) -> None:
     study()
 
 
-def test_other_losses_are_void_unless_they_are_free(measure, study, tmp_path) -> None:
-    done = measure(LOOP_PY, "near: + --off 0.0005", f"far: {LOOP_PY} --off 1")
-    assert done.returncode == 1, done.stderr
+def test_other_losses_are_void(measure, study) -> None:
+    done = measure("--json", LOOP_PY, "near: + --off 0.0005", f"far: {LOOP_PY} --off 1")
+    assert done.returncode == 1 and json.loads(done.stdout) == study(), done.stderr
     first, near, far = study()["rungs"]
-    assert near["status"] == "measured" and near["guard"]["passed"] and near["command"]["losses"].startswith("the same (0.0005 off at steps 1 to 9")
-    assert far["status"] == "void" and far["reason"].startswith("other losses: 1 off at steps 1 to 9")
-    done = measure("--losses", "free", LOOP_PY, f"{LOOP_PY} --off 1", out=tmp_path / "free")
+    assert near["status"] == "measured" and near["guard"]["passed"] and near["command"]["losses"].startswith("the same (0.0005 off at steps 1 to ")
+    assert far["status"] == "void" and far["reason"].startswith("other losses: 1 off at steps 1 to ")
+
+
+def test_a_factorial(measure, study) -> None:
+    """command_rungs_test.cpp has the commands of the other modes."""
+    done = measure("--mode", "factorial", LOOP_PY, "a: + --sleep 0.003", "b: + --off 0.0001")
     assert done.returncode in MEASURED, done.stderr
-    free = study(tmp_path / "free")["rungs"][1]
-    assert free["status"] == "measured" and free["command"]["losses"] == "not compared, as asked"
-
-
-def test_commands_without_a_seed_are_not_comparable(measure, study) -> None:
-    unseeded = "import random; off = random.choice([-1, 1]) * (random.random() + 1)"
-    runs = prints('print(f"step {step} loss {9 + off}", flush=True)', unseeded)
-    done = measure(runs, runs, "--repeats", "3", "--warmup", "1", "--steps", "8", short=())
-    assert done.returncode in MEASURED, done.stderr
-    assert study()["rungs"][1]["command"]["losses"].endswith("apart; seed it")
-
-
-def test_modes(measure, study, tmp_path) -> None:
-    typed = [LOOP_PY, "a: + --sleep 0.003", "b: + --off 0.0001"]
-    whole = f"{LOOP_PY} --sleep 0.003 --off 0.0001"
-    for mode, texts in {"leave-one-out": [LOOP_PY, whole, f"{LOOP_PY} --off 0.0001", f"{LOOP_PY} --sleep 0.003"],
-                        "one-at-a-time": [LOOP_PY, f"{LOOP_PY} --sleep 0.003", f"{LOOP_PY} --off 0.0001"],
-                        "factorial": [LOOP_PY, f"{LOOP_PY} --sleep 0.003", f"{LOOP_PY} --off 0.0001", whole]}.items():
-        done = measure("--mode", mode, *typed, out=tmp_path / mode)
-        assert done.returncode in MEASURED, done.stderr
-        found = study(tmp_path / mode)
-        assert found["mode"] == mode.replace("-", "_") or found["mode"] == mode
-        assert [rung["command"]["text"] for rung in found["rungs"]] == texts
-        assert {rung["status"] for rung in found["rungs"]} == {"measured"}
+    found = study()
+    assert found["mode"] == "factorial" and {rung["status"] for rung in found["rungs"]} == {"measured"}
+    assert [rung["command"]["text"] for rung in found["rungs"]] == [
+        LOOP_PY, f"{LOOP_PY} --sleep 0.003", f"{LOOP_PY} --off 0.0001", f"{LOOP_PY} --sleep 0.003 --off 0.0001"]
 
 
 def test_steps_of_other_work_are_compared_by_their_tokens(measure, study, tmp_path) -> None:
@@ -289,6 +216,7 @@ def test_steps_of_other_work_are_compared_by_their_tokens(measure, study, tmp_pa
     found = study()
     assert sorted(record["command"]["tokens_per_step"] for record in records(tmp_path / "study").values()) == [100, 200]
     first, second = found["rungs"]
+    assert second["command"]["losses"] == "not compared, as asked"
     ratio = first["ms_per_step"]["median"] / second["ms_per_step"]["median"] * 2
     assert second["speedup_first"]["ratio"] == pytest.approx(ratio, rel=1e-6), second
     assert second["tokens_per_s"]["median"] == pytest.approx(200e3 / second["ms_per_step"]["median"], rel=1e-6)
@@ -299,10 +227,10 @@ def test_steps_of_other_work_are_compared_by_their_tokens(measure, study, tmp_pa
 CLIENT = pathlib.Path(__file__).resolve().parents[2] / "client"
 
 
-@pytest.mark.parametrize("seconds", [0.004, 0.0005], ids=["slow", "over before anyone looks"])
-def test_a_client_takes_the_place_of_printed_lines(measure, study, tmp_path, seconds) -> None:
+def test_a_client_takes_the_place_of_printed_lines(measure, study, tmp_path) -> None:
+    """Its steps may be over before anyone looks."""
     speaks = program(f"import sys, time; sys.path.insert(0, {str(CLIENT)!r}); import ladder_client as ladder\n"
-                     f"for step in range(10**9):\n    time.sleep({seconds})\n    ladder.step(2.0, tokens=64)\n"
+                     f"for step in range(10**9):\n    time.sleep(0.0005)\n    ladder.step(2.0, tokens=64)\n"
                      "    print(f'step {step} loss {3 / (step + 1)}', flush=True)")
     done = measure(speaks)
     assert done.returncode in MEASURED and 'steps: "lines of ladder_client"' in done.stderr, done.stderr
@@ -334,43 +262,38 @@ def test_what_is_no_line_of_a_client(measure, tmp_path) -> None:
     assert counted(record["command"]) and set(record["timing"]["loss"]) == {None} and "tokens_per_step" not in record["command"]
 
 
-@pytest.mark.parametrize("says", ["1e6 + time.monotonic()", "time.time()", "0", "-1e300", "time.monotonic() - step", "time.monotonic() + (-1) ** step"])
+@pytest.mark.parametrize("says", ["time.time()", "-1e300", "time.monotonic() + (-1) ** step"])
 def test_a_clients_time_lies_between_the_line_before_and_now(measure, tmp_path, says) -> None:
     """Where its clock is another one or goes back, its lines came when they were read."""
     began = time.monotonic()
-    done = measure(prints(f"log.write('{{\"t\": %r, \"step\": %d, \"loss\": 1}}\\n' % ({says}, step)); time.sleep(0.05)",
+    done = measure(prints(f"log.write('{{\"t\": %r, \"step\": %d, \"loss\": 1}}\\n' % ({says}, step)); time.sleep(0.02)",
                           "log = open(os.environ['LADDER_LOG'], 'a', 1)"))
     assert done.returncode in MEASURED, done.stderr
     record = one_record(tmp_path / "study")
     seconds = record["command"]["seconds"]
     assert seconds == sorted(seconds) and 0 <= seconds[0] and seconds[-1] <= record["duration_s"] <= time.monotonic() - began, seconds
-    assert record["summary"]["median_ms"] > 25, "it sleeps for 54 ms in each step"
+    assert record["summary"]["median_ms"] > 10, "it sleeps for 24 ms in each step"
 
 
-@pytest.mark.parametrize("puts", ["os.mkfifo(log)", "os.symlink('/dev/zero', log)", "os.mkdir(log)", "os.symlink('/proc/self/environ', log)",
-                                  "os.truncate(open(log, 'w').name, 1 << 40)"])
+@pytest.mark.parametrize("puts", ["os.mkfifo(log)", "os.symlink('/dev/zero', log)", "os.truncate(open(log, 'w').name, 1 << 40)"])
 def test_what_is_no_file_of_a_client_does_not_hold_the_runner(measure, tmp_path, puts) -> None:
     began = time.monotonic()
-    done = measure("--limit-s", "3", program(f"import os, time; log = os.environ['LADDER_LOG']; {puts}; print('there', flush=True); time.sleep(600)"))
-    assert "ran past its limit of 3 s" in message(done) and time.monotonic() - began < 60
+    done = measure("--limit-s", "2", program(f"import os, time; log = os.environ['LADDER_LOG']; {puts}; print('there', flush=True); time.sleep(600)"))
+    assert "ran past its limit of 2 s" in message(done) and time.monotonic() - began < 60
     assert "truncate" in puts or "the file that LADDER_LOG names must be a regular one" in message(done)
 
 
-@pytest.mark.parametrize("killed", [False, True])
-def test_a_trial_that_failed_is_not_in_the_way(measure, start, here, tmp_path, killed) -> None:
+def test_a_trial_that_was_killed_is_not_in_the_way(measure, start, tmp_path) -> None:
     folder = tmp_path / "study"
-    if killed:
-        runner = start("measure", "--out", folder, "echo begun; sleep 1000")
-        wait_for(lambda: processes_with(str(folder / "runs")), "the trial")
-        runner.kill()
-        runner.communicate(timeout=HANGS_AFTER_S)
-        wait_for(lambda: not processes_with(str(folder / "runs")), "the end of what it ran")
-        assert (folder / "logs").exists()
-        (folder / "logs" / "mine").touch()
-        assert "is not empty (logs is in it)" in message(measure(LOOP_PY))
-        (folder / "logs" / "mine").unlink()
-    else:
-        assert "exit status 127" in message(measure(LOOP_PY, "no-such-program")) and not folder.exists()
+    runner = start("measure", "--out", folder, "echo begun; sleep 1000")
+    wait_for(lambda: processes_with(str(folder / "runs")), "the trial")
+    runner.kill()
+    runner.communicate(timeout=HANGS_AFTER_S)
+    wait_for(lambda: not processes_with(str(folder / "runs")), "the end of what it ran")
+    assert (folder / "logs").exists()
+    (folder / "logs" / "mine").touch()
+    assert "is not empty (logs is in it)" in message(measure(LOOP_PY))
+    (folder / "logs" / "mine").unlink()
     assert measure(LOOP_PY).returncode in MEASURED
     assert_complete(folder)
 
@@ -381,40 +304,43 @@ def test_a_default_folder_is_no_part_of_the_users_repository(ladder, here) -> No
     assert parent.name == "measured" and [entry.name for entry in parent.iterdir()] == [".gitignore"] and (parent / ".gitignore").read_text() == "*\n"
 
 
-def test_two_that_wait_take_two_folders(start, here) -> None:
-    first = start("measure", *SHORT, "echo begun; sleep 2; " + LOOP_PY, cwd=here)
+def test_two_at_once_take_two_folders(start, here) -> None:
+    first = start("measure", *SHORT, "echo begun; sleep 1; " + LOOP_PY, cwd=here)
     wait_for(lambda: processes_with(str(here / "measured")), "the trial")
-    others = [start("measure", *SHORT, LOOP_PY, "--wait", cwd=here) for _ in range(2)]
-    assert [runner.communicate(timeout=HANGS_AFTER_S) and runner.returncode in MEASURED for runner in (first, *others)] == [True] * 3
+    second = start("measure", *SHORT, LOOP_PY, "--wait", cwd=here)
+    assert [runner.communicate(timeout=HANGS_AFTER_S) and runner.returncode in MEASURED for runner in (first, second)] == [True] * 2
     studies = [folder for folder in (here / "measured").iterdir() if folder.is_dir()]
-    assert len(studies) == 3
+    assert len(studies) == 2
     for folder in studies:
         assert_complete(folder)
 
 
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_ends_the_wait(start, here, tmp_path, sent) -> None:
+def test_a_second_measurement_is_refused_or_waits_until_a_signal(start, measure, here, tmp_path) -> None:
     first = start("measure", "--out", tmp_path / "first", "echo begun; sleep 1000")
     wait_for(lambda: processes_with(str(tmp_path / "first" / "runs")), "the trial")
+    done = measure(LOOP_PY)
+    assert done.returncode == 3 and "pass --wait" in done.stderr, done.stderr
     second = start("measure", "--out", tmp_path / "second", LOOP_PY, "--wait", cwd=here)
     assert "waiting for its end" in second.stderr.readline()
     time.sleep(0.2)
-    second.send_signal(sent)
+    second.send_signal(signal.SIGHUP)
     said = second.communicate(timeout=HANGS_AFTER_S)[1]
     assert second.returncode == 130 and "waiting for device cpu ended: interrupted" in said and not (tmp_path / "second").exists()
     first.send_signal(signal.SIGINT)
-    first.communicate(timeout=HANGS_AFTER_S)
+    said = first.communicate(timeout=HANGS_AFTER_S)[1]
+    assert first.returncode == 130 and "interrupted before anything was measured" in said
+    assert not (tmp_path / "first").exists() and not processes_with(str(tmp_path / "first"))
 
 
-@pytest.mark.parametrize("where", ["/dev/full", "a pipe that nobody reads"])
-def test_standard_error_that_cannot_be_written_ends_nothing(program, environment, here, tmp_path, where) -> None:
+def test_standard_error_that_cannot_be_written_ends_nothing(program, environment, here, tmp_path) -> None:
     reader, writer = os.pipe()
     os.close(reader)
-    with open("/dev/full", "wb") if where == "/dev/full" else os.fdopen(writer, "wb") as lost:
+    with open("/dev/full", "wb") as full, os.fdopen(writer, "wb") as unread:
         done = subprocess.run([program, "measure", *SHORT, "--out", tmp_path / "study", LOOP_PY], cwd=here, env=environment, stdout=subprocess.PIPE,
-                              stderr=lost, check=False, timeout=HANGS_AFTER_S)
+                              stderr=unread, check=False, timeout=HANGS_AFTER_S)
         assert done.returncode in MEASURED
-        assert subprocess.run([program, "verify", "nowhere"], env=environment, stderr=lost, check=False).returncode == 2
+        for lost in (unread, full):
+            assert subprocess.run([program, "verify", "nowhere"], env=environment, stderr=lost, check=False).returncode == 2
     assert_complete(tmp_path / "study")
 
 
@@ -437,13 +363,10 @@ def test_a_study_goes_on_only_under_its_circumstances(measure, ladder, here, tmp
         assert done.returncode == 3 and "under other circumstances: " in done.stderr and says in done.stderr and not last.exists(), done.stderr
 
     refused("in another working folder", cwd=other)
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_MAX_THREADS"):
-        refused(f"{name}=7", **{name: "7"})
-    for name in ("loop.py", "model.py", "config.yaml"):
-        text = (here / name).read_text()
-        (here / name).write_text(text + " ")
-        refused(f"{name} has changed since the study was begun")
-        (here / name).write_text(text)
+    refused("OMP_NUM_THREADS=7", OMP_NUM_THREADS="7")
+    (here / "config.yaml").write_text("a: 2")
+    refused("config.yaml has changed since the study was begun")
+    (here / "config.yaml").write_text("a: 1")
     assert measure(writes, "--resume", short=()).returncode in MEASURED and last.exists()
 
 
@@ -462,10 +385,8 @@ def test_records_of_two_machines_are_refused(ladder, measure, tmp_path) -> None:
     file = folder / "records" / f"{run_ids(folder)[-1]}.json"
     whole = read_json(file)
     (folder / "study.json").unlink()
-    for edit in ({"cpu": whole["environment"]["cpu"] | {"model": "Another"}}, {"kernel_switches": {"OMP_NUM_THREADS": "64"}}, {"git_commit": "0" * 12}):
-        write_json(file, whole | {"environment": whole["environment"] | edit})
-        done = ladder("report", folder)
-        assert "does not belong to run" in message(done), done.stderr
+    write_json(file, whole | {"environment": whole["environment"] | {"cpu": whole["environment"]["cpu"] | {"model": "Another"}}})
+    assert "does not belong to run" in message(ladder("report", folder))
     write_json(file, whole)
     assert ladder("report", folder).returncode in MEASURED
     write_json(file, whole | {"command": whole["command"] | {"text": "another"}})
@@ -475,10 +396,6 @@ def test_records_of_two_machines_are_refused(ladder, measure, tmp_path) -> None:
     assert ladder("report", folder, "--out", tmp_path / "keys").returncode in MEASURED
     drawn = (tmp_path / "keys" / "report.json").read_text()
     assert "A\\\\x1b]0;x" in drawn and "\\u001b" not in drawn and "\u202e" not in drawn
-    os.truncate(file, 1 << 40)
-    began = time.monotonic()
-    done = ladder("verify", folder)
-    assert done.returncode == 1 and "must be at most 67108864 bytes" in done.stdout and time.monotonic() - began < 30, done.stdout
 
 
 needs_torch = pytest.mark.skipif(subprocess.run([PYTHON, "-c", "import torch"], capture_output=True, check=False).returncode != 0,
@@ -503,15 +420,13 @@ for step in range(10**9):
 def test_a_look_tells_a_flag_that_is_ignored_from_one_that_is_not(measure, study, here, tmp_path) -> None:
     (here / "train.py").write_text(TORCH)
     command = f"{shlex.quote(PYTHON)} train.py"
-    ends = prints(f"{STEP}\n    if step == 30: break")
-    done = measure(command, "+ --fused", ends, f"again: {command} --ignored", "--look", "--losses", "free")
+    done = measure(command, "+ --fused", f"again: {command} --ignored", "--look", "--losses", "free")
     assert done.returncode in MEASURED, done.stderr
     rungs = study()["rungs"]
-    assert rungs[3]["command"]["seen"] == [] and [line for line in rungs[1]["command"]["seen"] if line.endswith("→ AdamW fused")]
-    assert "seen" not in rungs[2]["command"] and "only a program with PyTorch's optimizers can be looked at" in done.stderr
+    assert rungs[2]["command"]["seen"] == [] and [line for line in rungs[1]["command"]["seen"] if line.endswith("→ AdamW fused")]
     assert "Nothing that can be seen differs with \"again\": is the flag read?" in " ".join(done.stdout.split()), done.stdout
     planned = read_json(tmp_path / "study" / "plan.json")["rungs"]
-    assert {file.stem for file in (tmp_path / "study" / "looks").iterdir()} == {planned[i]["name"] for i in (0, 1, 3)}
+    assert {file.stem for file in (tmp_path / "study" / "looks").iterdir()} == {rung["name"] for rung in planned}
 
 
 @needs_torch
@@ -538,11 +453,9 @@ def test_an_interrupt_keeps_what_was_measured(start, measure, here, study, tmp_p
     kept = {name: record["started"] for name, record in records(folder).items()}
     assert 2 <= len(kept) < 8 and study()["finished"] is None
 
-    for others in ([command], [command, "+ --off 1"], ["+ --off 0"], [command, "x: + --off 0"], ["+ --off 0", command]):
-        refused = measure(*others, "--resume", short=())
-        assert refused.returncode == 2 and ("was begun with other commands" in refused.stderr or "must not begin" in refused.stderr), refused.stderr
-    flag = measure(command, "+ --off 0", "--resume", "--steps", "9", short=())
-    assert flag.returncode == 2 and "--steps" in flag.stderr
+    for others in ([command], [command, "+ --off 1"], [command, "x: + --off 0"]):
+        assert "was begun with other commands" in message(measure(*others, "--resume", short=()))
+    assert "--steps" in message(measure(command, "+ --off 0", "--resume", "--steps", "9", short=()))
     assert {name: record["started"] for name, record in records(folder).items()} == kept
 
     left = measure(command, "+ --off 0", "--resume", "--dry-run", short=())
@@ -553,16 +466,6 @@ def test_an_interrupt_keeps_what_was_measured(start, measure, here, study, tmp_p
     assert len(records(folder)) == 8
     unchanged = [name for name, started in kept.items() if records(folder)[name]["started"] == started or (folder / "records" / f"{name}.flagged.json").exists()]
     assert unchanged == list(kept)
-
-
-def test_an_interrupt_before_anything_was_measured_leaves_nothing(start, tmp_path) -> None:
-    folder = tmp_path / "study"
-    runner = start("measure", "--out", folder, "echo begun; sleep 1000")
-    wait_for(lambda: processes_with(str(folder / "runs")), "the trial")
-    runner.send_signal(signal.SIGINT)
-    said = runner.communicate(timeout=HANGS_AFTER_S)[1]
-    assert runner.returncode == 130 and "interrupted before anything was measured" in said
-    assert not folder.exists() and not processes_with(str(folder))
 
 
 def test_a_folder_never_decides_what_is_run(measure, here, tmp_path) -> None:
@@ -580,15 +483,10 @@ def test_a_folder_never_decides_what_is_run(measure, here, tmp_path) -> None:
         done = measure(LOOP_PY, "--resume", short=())
         assert "was begun with other commands" in message(done)
         assert not proof.exists()
-    for name, value in (("runs", {"id": "../../../x", "rung": 0, "repeat": 0}), ("rungs", None)):
-        plan = json.loads(whole)
-        if name == "runs":
-            plan["runs"][0] = value
-        else:
-            plan["rungs"][0]["name"] = "../x"
-        write_json(folder / "plan.json", plan)
-        done = measure(LOOP_PY, "--resume", short=())
-        assert done.returncode == 2 and str(folder / "plan.json") in done.stderr, done.stderr
+    plan = json.loads(whole)
+    plan["rungs"][0]["name"] = "../x"
+    write_json(folder / "plan.json", plan)
+    assert str(folder / "plan.json") in message(measure(LOOP_PY, "--resume", short=()))
     (folder / "plan.json").write_text(whole)
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -618,52 +516,39 @@ def fixture_made(ladder, tmp_path_factory):
     return folder / "studies"
 
 
-def test_report_shows_a_study_again(ladder, made) -> None:
+def test_a_study_is_shown_joined_and_listed_but_not_gone_on_with_by_others(ladder, made, tmp_path) -> None:
     done = ladder("report", made / "1")
     assert done.returncode == 1 and "+ --off 0.0001" in done.stdout and "void: other losses" in done.stdout, done.stderr
     assert "3 commands on" in done.stdout and "|  |" not in done.stdout
+    done = ladder("history", made)  # a line for each command
+    assert done.returncode == 0, done.stderr
+    shown = [line for line in done.stdout.splitlines() if re.search(r" 2 +[\d.]+ +[\d.]+ ", line)]
+    assert len(shown) == 2 and "+ --off 0.0001" in shown[1] and "B=1" not in done.stdout, done.stdout
+    assert "not the same plan" in message(ladder("merge", made / "1", made / "2", "--out", tmp_path / "merged"))
+    done = ladder("merge", made / "1", "--out", tmp_path / "merged")
+    assert done.returncode == 1 and ladder("verify", tmp_path / "merged").returncode == 0, done.stderr
+    done = ladder("ablate", "--resume", "--out", made / "1")
+    assert done.returncode in (2, 3) and len(done.stderr.splitlines()) <= 2, done.stderr
 
 
 def test_verify_computes_a_study_again_and_finds_an_edit(ladder, made, tmp_path) -> None:
     done = ladder("verify", made / "1")
     assert done.returncode == 0, done.stdout + done.stderr
-    copy = tmp_path / "copy"
-    subprocess.run(["cp", "-r", made / "1", copy], check=True)
+    copy = shutil.copytree(made / "1", tmp_path / "copy")
     file = copy / "records" / f"{run_ids(copy)[0]}.json"
     whole = read_json(file)
-    for where, key, value in (("timing", "step_ms", [ms / 2 for ms in whole["timing"]["step_ms"]]), ("timing", "window_ms", 1.0),
-                              ("command", "first_step_s", 0.001), ("summary", "median_ms", 1.0)):
+    for where, key, value, says in (("timing", "window_ms", 1.0, "/timing/window_ms"), ("command", "first_step_s", 0.001, "/command/first_step_s"),
+                                    ("command", "steps", [0] * len(whole["command"]["steps"]), "its steps do not go up")):
         write_json(file, whole | {where: whole[where] | {key: value}})
         done = ladder("verify", copy)
-        assert done.returncode == 1 and f"/{where}/{key}" in done.stdout and "SHA-256" in done.stdout, done.stdout
-    write_json(file, whole | {"command": whole["command"] | {"steps": [0] * 10}})
-    done = ladder("verify", copy)
-    assert done.returncode == 1 and "its steps do not go up" in done.stdout, done.stdout
+        assert done.returncode == 1 and says in done.stdout and "SHA-256" in done.stdout, done.stdout
 
 
-def test_history_has_a_line_for_each_command(ladder, made) -> None:
-    done = ladder("history", made)
-    assert done.returncode == 0, done.stderr
-    shown = [line for line in done.stdout.splitlines() if re.search(r" 2 +[\d.]+ +[\d.]+ ", line)]
-    assert len(shown) == 2 and "+ --off 0.0001" in shown[1] and "B=1" not in done.stdout, done.stdout
-
-
-def test_compare_matches_commands_by_their_text(ladder, made, measure, tmp_path) -> None:
-    for sides in ((made / "1", made / "2"), (made / "1" / "records", made / "2" / "records")):
-        done = ladder("compare", *sides, "--json")
+def test_compare_matches_commands_by_their_text(ladder, made) -> None:
+    for place, pairs in (("", 2), ("records", 3)):  # records do not say that one of them is void
+        done = ladder("compare", made / "1" / place, made / "2" / place, "--json")
         assert done.returncode in MEASURED, done.stderr
-        compared = json.loads(done.stdout)["entries"]
-        assert [entry["pairs"] for entry in compared] == [2] * (2 if sides[0] == made / "1" else 3), compared
-    assert measure(f"{LOOP_PY} --sleep 0.003", f"{LOOP_PY} --sleep 0.002").returncode in MEASURED
-    done = ladder("compare", made / "1", tmp_path / "study")
-    assert done.returncode == 2 and "have no command in common" in done.stderr, done.stderr
-
-
-def test_merge_takes_parts_of_one_study_only(ladder, made, tmp_path) -> None:
-    done = ladder("merge", made / "1", made / "2", "--out", tmp_path / "merged")
-    assert "not the same plan" in message(done)
-    done = ladder("merge", made / "1", "--out", tmp_path / "merged")
-    assert done.returncode == 1 and ladder("verify", tmp_path / "merged").returncode == 0, done.stderr
+        assert [entry["pairs"] for entry in json.loads(done.stdout)["entries"]] == [2] * pairs
 
 
 def test_words_without_quotes_and_a_dry_run(ladder, tmp_path) -> None:
@@ -676,29 +561,10 @@ def test_words_without_quotes_and_a_dry_run(ladder, tmp_path) -> None:
     assert not (tmp_path / "measured").exists()
 
 
-def test_ablate_refuses_a_study_of_commands(ladder, made) -> None:
-    done = ladder("ablate", "--resume", "--out", made / "1")
-    assert done.returncode in (2, 3) and len(done.stderr.splitlines()) <= 2, done.stderr
-
-
-def test_json_and_exit_status(measure, study) -> None:
-    done = measure("--json", LOOP_PY, f"{LOOP_PY} --off 1")
-    assert done.returncode == 1 and json.loads(done.stdout) == study()
-
-
 def test_a_time_budget_sets_the_repeats(measure, tmp_path) -> None:
     done = measure("--warmup", "1", "--steps", "8", "--for-s", "1", f"{LOOP_PY} --sleep 0.1", short=())
     assert done.returncode in MEASURED and "6 are needed to show a difference" in done.stderr, done.stderr
     assert read_json(tmp_path / "study" / "plan.json")["repeats"] < 6
-
-
-def test_a_second_measurement_waits_or_is_refused(start, measure, tmp_path) -> None:
-    runner = start("measure", "--out", tmp_path / "first", "echo begun; sleep 1000")
-    wait_for(lambda: processes_with(str(tmp_path / "first" / "runs")), "the trial")
-    done = measure(LOOP_PY)
-    assert done.returncode == 3 and "pass --wait" in done.stderr, done.stderr
-    runner.send_signal(signal.SIGINT)
-    runner.communicate(timeout=HANGS_AFTER_S)
 
 
 GPU = "init 0\nshutdown 0\ndevices 2\ndriver 570.86\nmemory 85520809984\nsm_clock 1980\nmemory_clock 2619\ntemperature 50\npower 500000\n" \
@@ -742,9 +608,7 @@ def test_a_later_start_pays_from_a_step_on(measure, here, tmp_path) -> None:
                                   "time.sleep(start + 50 * pace)\n"
                                   "with open(os.environ['LADDER_LOG'], 'a') as log:\n    for step in range(50):\n"
                                   "        log.write(json.dumps({'step': step, 't': t + step * pace, 'loss': 1}) + '\\n')\ntime.sleep(600)\n")
-    slow, fast = (f"{shlex.quote(sys.executable)} says.py {words}" for words in ("0.02 0", "0.01 5"))
+    slow, fast = (f"{shlex.quote(sys.executable)} says.py {words}" for words in ("0.02 0", "0.01 2"))
     done = measure(slow, fast, short=("--warmup", "1", "--steps", "8", "--repeats", "4"))
     said = re.search(r"starts (\d+\.\d+) s later, so it pays from step (\d+) on", " ".join(done.stdout.split()))
-    assert said and float(said[1]) == pytest.approx(5, abs=0.8) and int(said[2]) == pytest.approx(500, abs=80), done.stdout
-    done = measure(fast, slow, short=("--warmup", "1", "--steps", "8", "--repeats", "2"), out=tmp_path / "other")
-    assert done.returncode in MEASURED and "pays from" not in " ".join(done.stdout.split())
+    assert said and float(said[1]) == pytest.approx(2, abs=0.8) and int(said[2]) == pytest.approx(200, abs=80), done.stdout
