@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
-#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -90,22 +89,18 @@ CLI::Option* add_list(Command& command, const std::string& name, const std::stri
 
 }  // namespace
 
-CLI::Option* add_number(Command& command, const std::string& names, int64_t& value, const std::string& help,
-                        int64_t least, int64_t most) {
-  const std::string rule =
-      fmt::format("a whole number {}between {} and {}", names.ends_with("-s") ? "of seconds " : "", least, most);
-  return command.add_option(names, value, help)->transform(must_be(rule, least, most, parsed<int64_t>))->type_name("N");
+CLI::Validator whole_number(const std::string& names, int64_t least, int64_t most) {
+  const char* const unit = names.ends_with("-s") ? "of seconds " : "";
+  return must_be(fmt::format("a whole number {}between {} and {}", unit, least, most), least, most, parsed<int64_t>);
 }
 
-CLI::Option* add_real(Command& command, const std::string& name, double& value, const std::string& help,
-                      const std::string& rule, double least, double most) {
-  return command.add_option(name, value, help)->transform(must_be(rule, least, most, parsed<double>))->type_name("X");
+CLI::Validator real_number(const std::string& rule, double least, double most) {
+  return must_be(rule, least, most, parsed<double>);
 }
 
-CLI::Option* add_bytes(Command& command, const std::string& name, int64_t& value, const std::string& help,
-                       int64_t least, int64_t most) {
-  const std::string rule = fmt::format("a size between {} and {}, such as 500MB", bytes_text(least), bytes_text(most));
-  return command.add_option(name, value, help)->transform(must_be(rule, least, most, parsed_bytes))->type_name("SIZE");
+CLI::Validator size_in_bytes(int64_t least, int64_t most) {
+  return must_be(fmt::format("a size between {} and {}, such as 500MB", bytes_text(least), bytes_text(most)), least,
+                 most, parsed_bytes);
 }
 
 CLI::Validator percentage() { return must_be("a percentage between 0 and 100", 0.0, 1.0, parsed_percent); }

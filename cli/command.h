@@ -11,6 +11,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -99,16 +100,30 @@ std::string help_text(const CommandLine& line, const Command& command, const Loo
 // "did you mean ladder measure 'python train.py'?", where a command's words were given without quotes. Empty: no.
 std::string with_quotes(const std::vector<std::string>& words);
 
-// Flags whose values CLI11 checks. A refusal reads "--batch must be a whole number between 1 and 65536, got 0".
-CLI::Option* add_number(Command& command, const std::string& names, int64_t& value, const std::string& help,
-                        int64_t least, int64_t most);
+// What the value of a flag must be. A refusal reads "--batch must be a whole number between 1 and 65536, got 0".
+CLI::Validator whole_number(const std::string& names, int64_t least, int64_t most);
 // A finite number. `rule` states the limits: "a number from 0 on".
-inline constexpr double above_zero = std::numeric_limits<double>::denorm_min();
-CLI::Option* add_real(Command& command, const std::string& name, double& value, const std::string& help,
-                      const std::string& rule, double least, double most = std::numeric_limits<double>::max());
+CLI::Validator real_number(const std::string& rule, double least, double most);
 // A number of bytes: "500MB", "1.5GB", "64MiB", "1000".
-CLI::Option* add_bytes(Command& command, const std::string& name, int64_t& value, const std::string& help,
-                       int64_t least, int64_t most);
+CLI::Validator size_in_bytes(int64_t least, int64_t most);
+inline constexpr double above_zero = std::numeric_limits<double>::denorm_min();
+
+// Flags whose values CLI11 checks. A value is a number, or an optional one, which is empty without the flag.
+template <class Value>
+CLI::Option* add_number(Command& command, const std::string& names, Value& value, const std::string& help,
+                        int64_t least, int64_t most) {
+  return command.add_option(names, value, help)->transform(whole_number(names, least, most))->type_name("N");
+}
+template <class Value>
+CLI::Option* add_real(Command& command, const std::string& name, Value& value, const std::string& help,
+                      const std::string& rule, double least, double most = std::numeric_limits<double>::max()) {
+  return command.add_option(name, value, help)->transform(real_number(rule, least, most))->type_name("X");
+}
+template <class Value>
+CLI::Option* add_bytes(Command& command, const std::string& name, Value& value, const std::string& help, int64_t least,
+                       int64_t most) {
+  return command.add_option(name, value, help)->transform(size_in_bytes(least, most))->type_name("SIZE");
+}
 // "2" and "2%" are 0.02.
 CLI::Validator percentage();
 // A name, a file or a document. It must be UTF-8 and not empty, because records carry it.
@@ -126,18 +141,16 @@ CLI::Option* add_names(Command& command, const std::string& name, std::string& v
 CLI::Option* add_choice(Command& command, const std::string& names, std::string& value,
                         const std::vector<std::string>& values, const std::string& help, const std::string& type);
 
-// Size and circumstances of the work. Zero, negative or empty means that the flag is not given.
+// Size and circumstances of the work. What has no value, or no letter, is not given.
 struct WorkloadFlags {
   std::string model;
-  int64_t B = 0, T = 0, accumulation = 0, positions = 0;
-  int64_t steps = 0, warmup = -1;
+  std::optional<int64_t> B, T, accumulation, positions, steps, warmup, threads;
   int64_t seed = 1;
-  int64_t threads = 0;
   std::string data, vocabulary;
-  int64_t repeat_to = 0;       // bytes of text, made of whole copies
-  bool deterministic = false;  // on every rung
-  bool cold_cache = false;     // each run begins without its data in the page cache
-  bool end_of_text = false;    // "<|endoftext|>" in a text is one token
+  std::optional<int64_t> repeat_to;  // bytes of text, made of whole copies
+  bool deterministic = false;        // on every rung
+  bool cold_cache = false;           // each run begins without its data in the page cache
+  bool end_of_text = false;          // "<|endoftext|>" in a text is one token
 };
 
 // The heading names the default size.

@@ -80,7 +80,7 @@ void check_has_noise(const GateFlags& flags, const Plan& plan) {
   throw harness::Unfit(
       fmt::format("--catch {:g}: needs this command's noise on this device ({}); ladder gate --calibrate --save -- "
                   "COMMAND measures it",
-                  100 * flags.catches, file.string()));
+                  100 * *flags.catches, file.string()));
 }
 
 // Sets the least effect, half of what is to be caught, and the fewest pairs that catch it in 95 % of gates. A slowdown
@@ -97,25 +97,26 @@ void choose_pairs(Plan& plan, const GateFlags& flags) {
                     file.string(), why));
   }
   const TypedCommand& command = *plan.rungs.back().command;
-  const double wanted = (1 + flags.catches) / (1 + flags.catches / 2) - 1;
+  const double caught = *flags.catches;
+  const double wanted = (1 + caught) / (1 + caught / 2) - 1;
   const double pair_s = 2 * run_s(plan, command.trial);
-  const int64_t most = flags.budget_s > 0 ? static_cast<int64_t>(static_cast<double>(flags.budget_s) / pair_s) : 1000;
+  const int64_t most = flags.budget_s ? static_cast<int64_t>(static_cast<double>(*flags.budget_s) / pair_s) : 1000;
   double shown = INFINITY;  // the smallest floor of those pairs that there is time for
   for (const int64_t pairs : {6, 8, 12, 16, 24, 32, 48, 64, 96, 128}) {
     if (pairs > most) break;
     shown = std::min(shown, harness::noise_floor(noise.differences, pairs));
     if (shown > wanted) continue;
-    plan.gate->min_effect = flags.catches / 2;
+    plan.gate->min_effect = caught / 2;
     plan.repeats = pairs;
     plan.gate->top_up = 0;
     fmt::print(stderr,
                "--catch {:g}: {} and a least effect of {:g} % find it in 95 % of gates (noise {:.2g} %), about {}\n",
-               100 * flags.catches, number_of(pairs, "pair"), 50 * flags.catches, 100 * noise.sd,
+               100 * caught, number_of(pairs, "pair"), 50 * caught, 100 * noise.sd,
                clock_time(static_cast<double>(pairs) * pair_s));
     return;
   }
-  const std::string in_time = flags.budget_s > 0 ? " in " + clock_time(static_cast<double>(flags.budget_s)) : "";
-  throw harness::Unfit(fmt::format("{:g} % cannot be caught{} on this machine (noise {:.2g} %){}", 100 * flags.catches,
+  const std::string in_time = flags.budget_s ? " in " + clock_time(static_cast<double>(*flags.budget_s)) : "";
+  throw harness::Unfit(fmt::format("{:g} % cannot be caught{} on this machine (noise {:.2g} %){}", 100 * caught,
                                    in_time, 100 * noise.sd,
                                    shown < 1 ? fmt::format("; {:.2g} % can", 100 * 2 * shown / (1 - shown)) : ""));
 }
@@ -126,14 +127,14 @@ Plan plan_of(const GateFlags& flags, const std::vector<CommitSide>& sides) {
             .created = harness::utc_now(),
             .ladder = {.name = "measure", .title = "1 command", .file = {}},
             .workload = {},
-            .warmup_steps = flags.workload.warmup >= 0 ? flags.workload.warmup : 10,
-            .timed_steps = flags.workload.steps > 0 ? flags.workload.steps : 30,
+            .warmup_steps = flags.workload.warmup.value_or(10),
+            .timed_steps = flags.workload.steps.value_or(30),
             .repeats = pairs,
             .run_limit_s = static_cast<double>(flags.limit_s),
             .rungs = arms_of(command_text(flags.command), sides)};
   plan.gate = terms_of(flags, pairs);
   plan.repeats += plan.gate->top_up;
-  plan.commands = CommandTerms{.steps_from = flags.steps_from, .tokens_per_step = flags.tokens};
+  plan.commands = CommandTerms{.steps_from = flags.steps_from, .tokens_per_step = flags.tokens.value_or(0)};
   plan.id = "gate-" + study_id(plan.ladder.name, plan.created);
   return plan;
 }
@@ -184,7 +185,7 @@ int gate_of_commits(const GateFlags& flags) {
     here = {{.name = "base", .commit = both, .place = "", .directory = fs::current_path()},
             {.name = "head", .commit = both, .place = "", .directory = fs::current_path()}};
   } else {
-    if (flags.catches > 0)
+    if (flags.catches)
       check_has_noise(flags, plan_of(flags, {{.name = "head", .commit = "", .place = "", .directory = ""}}));
     worktrees.emplace(flags.base, flags.head.empty() ? "HEAD" : flags.head, out);
     if (!git({"status", "--porcelain", "--untracked-files=no"}, out / "logs" / "git.log").empty()) {
@@ -215,7 +216,7 @@ int gate_of_commits(const GateFlags& flags) {
     plan.rungs[i].command->trial = *trial;
   }
   if (worktrees) check_code_differs(*worktrees, flags.force);
-  if (flags.catches > 0) choose_pairs(plan, flags);
+  if (flags.catches) choose_pairs(plan, flags);
   plan.runs = abba(plan.rungs, plan.repeats, flags.blocked);
   write_document(out / "plan.json", plan);
   begun.has_plan();

@@ -16,13 +16,11 @@ namespace cli {
 
 namespace fs = std::filesystem;
 
-int64_t pairs_of(const GateFlags& flags) { return flags.pairs > 0 ? flags.pairs : flags.calibrate ? 16 : 8; }
+int64_t pairs_of(const GateFlags& flags) { return flags.pairs.value_or(flags.calibrate ? 16 : 8); }
 
 GateTerms terms_of(const GateFlags& flags, int64_t pairs) {
   return {.min_effect = flags.min_effect,
-          .top_up = flags.calibrate    ? 0
-                    : flags.top_up < 0 ? pairs
-                                       : flags.top_up,
+          .top_up = flags.calibrate ? 0 : flags.top_up.value_or(pairs),
           .baselines = fs::absolute(flags.baselines).string(),
           .calibrates = flags.calibrate,
           .saves = flags.save,

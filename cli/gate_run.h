@@ -25,8 +25,8 @@ struct GateFlags {
   std::string ladder, out;
   std::vector<std::string> rungs;  // empty: the last that applies here
   double min_effect = harness::usual_min_effect;
-  int64_t pairs = 0;    // 0: 8, or 16 to calibrate
-  int64_t top_up = -1;  // more pairs if those are inconclusive; -1: as many again
+  std::optional<int64_t> pairs;   // 8, or 16 to calibrate
+  std::optional<int64_t> top_up;  // more pairs if those are inconclusive; as many again
   int64_t limit_s = 900;
   bool calibrate = false;  // head against itself: what this machine can show
   bool save = false;       // store what was measured as the new baseline or noise floor
@@ -37,8 +37,8 @@ struct GateFlags {
   std::vector<std::string> command;  // of any program, after "--": then base and head are commits
   std::string prepare;               // for sh, once in each commit's worktree
   std::string steps_from;
-  double catches = 0;  // the slowdown that 95 % of gates are to find; 0: min_effect says what matters
-  int64_t budget_s = 0, tokens = 0;
+  std::optional<double> catches;  // the slowdown that 95 % of gates are to find; else min_effect says what matters
+  std::optional<int64_t> budget_s, tokens;
 };
 
 // The pairs that the flags ask for, without the top-up, and what the gate declares before its first run.

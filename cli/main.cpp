@@ -11,6 +11,7 @@
 #include <string>
 #include <system_error>
 
+namespace cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -34,10 +35,11 @@ int become_trainer(char** argv) {
 }
 
 }  // namespace
+}  // namespace cli
 
 int main(int argc, char** argv) {
   return cli::exit_status([&] {
-    cli::CommandLine line([&] { return become_trainer(argv); });
+    cli::CommandLine line([&] { return cli::become_trainer(argv); });
     cli::add_commands_of_ladder(line, [&](const cli::GateFlags& /*flags*/) { return line.other(); });
     return cli::run_command_line(line, argc, argv);
   });

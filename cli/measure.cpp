@@ -21,6 +21,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -28,6 +29,7 @@
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <vector>
 
 namespace cli {
@@ -42,7 +44,8 @@ constexpr int64_t usual_repeats = 6;  // the fewest that can show a difference (
 struct MeasureFlags {
   std::vector<std::string> commands;
   std::string mode, out, losses = "guarded";
-  int64_t repeats = 0, steps = 30, warmup = 10, budget_s = 0, limit_s = 900, order_seed = -1, tokens = 0;
+  std::optional<int64_t> repeats, budget_s, order_seed, tokens;
+  int64_t steps = 30, warmup = 10, limit_s = 900;
   std::string steps_from;
   bool dry_run = false, look = false, no_look = false, as_is = false, terminal = false, hook = false, resume = false,
        json = false, verbose = false, wait = false;
@@ -61,17 +64,17 @@ fs::path next_folder() {
 
 // All but the trials and what follows from them.
 Plan plan_of(const MeasureFlags& flags) {
-  Plan plan{.id = "",
-            .created = harness::utc_now(),
-            .ladder = {.name = "measure", .title = "", .file = {}},
-            .workload = {},
-            .warmup_steps = flags.warmup,
-            .timed_steps = flags.steps,
-            .repeats = flags.repeats > 0 ? flags.repeats : usual_repeats,
-            .order_seed =
-                flags.order_seed >= 0 ? static_cast<uint64_t>(flags.order_seed) : files::random_number() % 1000000000,
-            .run_limit_s = static_cast<double>(flags.limit_s),
-            .mode = flags.mode.empty() ? Mode::cumulative : mode_of(flags.mode, "--mode")};
+  Plan plan{
+      .id = "",
+      .created = harness::utc_now(),
+      .ladder = {.name = "measure", .title = "", .file = {}},
+      .workload = {},
+      .warmup_steps = flags.warmup,
+      .timed_steps = flags.steps,
+      .repeats = flags.repeats.value_or(usual_repeats),
+      .order_seed = flags.order_seed ? static_cast<uint64_t>(*flags.order_seed) : files::random_number() % 1000000000,
+      .run_limit_s = static_cast<double>(flags.limit_s),
+      .mode = flags.mode.empty() ? Mode::cumulative : mode_of(flags.mode, "--mode")};
   if (plan.mode == Mode::sweep) throw std::invalid_argument("--mode sweep: a command has no size that could be varied");
   plan.rungs = rungs_of_commands(flags.commands, plan.mode);
   for (Rung& rung : plan.rungs) rung.command->trial.terminal = flags.terminal;
@@ -79,7 +82,7 @@ Plan plan_of(const MeasureFlags& flags) {
   plan.commands = CommandTerms{.as_is = flags.as_is,
                                .hook = flags.hook,
                                .steps_from = flags.steps_from,
-                               .tokens_per_step = flags.tokens,
+                               .tokens_per_step = flags.tokens.value_or(0),
                                .guards_losses = flags.losses == "guarded"};
   plan.id = study_id(plan.ladder.name, plan.created);
   return plan;
@@ -147,9 +150,9 @@ bool try_commands(Plan& plan, const fs::path& out, const MeasureFlags& flags) {
   }
   auto& files = plan.commands->files;  // that the commands do not write themselves
   std::ranges::set_intersection(files_before, files_of_commands(plan), std::inserter(files, files.end()));
-  if (flags.budget_s > 0) {
-    const double repeats = std::floor(static_cast<double>(flags.budget_s) / repeat_s(plan));
-    plan.repeats = std::clamp<int64_t>(static_cast<int64_t>(repeats), 1, flags.repeats > 0 ? flags.repeats : 1000);
+  if (flags.budget_s) {
+    const double repeats = std::floor(static_cast<double>(*flags.budget_s) / repeat_s(plan));
+    plan.repeats = std::clamp<int64_t>(static_cast<int64_t>(repeats), 1, flags.repeats.value_or(1000));
     if (plan.repeats < usual_repeats) {
       fmt::print(stderr, "note: the time is enough for {}; {} are needed to show a difference\n",
                  number_of(plan.repeats, "repeat"), usual_repeats);
@@ -247,6 +250,17 @@ int measure(const MeasureFlags& flags) {
 }
 
 }  // namespace
+
+std::string with_quotes(const std::vector<std::string>& words) {
+  if (words.size() < 2 || words[0].starts_with('-') || words[0].find(' ') != std::string::npos) return "";
+  const auto is_no_command = [](const std::string& word) {
+    std::error_code unknown;
+    return word.starts_with('-') || (fs::is_regular_file(word, unknown) &&
+                                     (word.find('/') == std::string::npos || ::access(word.c_str(), X_OK) != 0));
+  };
+  if (std::none_of(words.begin() + 1, words.end(), is_no_command)) return "";
+  return fmt::format("did you mean ladder measure '{}'?", fmt::join(words, " "));
+}
 
 void add_measure(CommandLine& line) {
   Command& command = line.add(

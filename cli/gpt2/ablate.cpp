@@ -8,7 +8,6 @@
 #include "ablations/run/study_folder.h"
 #include "cli/draw.h"
 #include "cli/gpt2/commands.h"
-#include "cli/gpt2/prospect.h"
 #include "cli/gpt2/request.h"
 #include "cli/gpt2/timed_here.h"
 #include "cli/gpt2/training_request.h"
@@ -44,7 +43,7 @@ namespace {
 
 struct AblateFlags : StudyFlags {
   std::string out;
-  int64_t budget_s = 0;
+  std::optional<int64_t> budget_s;
   bool resume = false, json = false, verbose = false;
   bool force = false;    // start although a run is expected to fail
   bool dry_run = false;  // only print what would be run
@@ -222,17 +221,16 @@ int measure_ladder(const AblateFlags& flags) {
     return 130;
   };
   const auto begun = std::chrono::steady_clock::now();
-  const Outcome outcome =
-      carry_out(plan, out, children(plan, out, programs), static_cast<double>(flags.budget_s), estimate.run_s);
+  const Outcome outcome = carry_out(plan, out, children(plan, out, programs),
+                                    static_cast<double>(flags.budget_s.value_or(0)), estimate.run_s);
   if (outcome.interrupted) {
     // A run that was made again must not look like an edited record.
     if (fs::exists(out / "study.json")) write_document(out / "study.json", computed_study(plan, out).study);
     return interrupted();
   }
-  const bool explains =
-      flags.explain || (harness::this_machine().gpu && flags.budget_s == 0 && !plan.shard && !plan.quick);
+  const bool explains = flags.explain || (harness::this_machine().gpu && !flags.budget_s && !plan.shard && !plan.quick);
   const auto until =
-      flags.budget_s > 0 ? begun + std::chrono::seconds(flags.budget_s) : std::chrono::steady_clock::time_point::max();
+      flags.budget_s ? begun + std::chrono::seconds(*flags.budget_s) : std::chrono::steady_clock::time_point::max();
   const bool traced = !explains || plan.mode != Mode::cumulative || trace_rungs(plan, out, programs, until);
   devices.clear();
   const StudyFiles study = computed_study(plan, out);
@@ -248,8 +246,8 @@ int measure_ladder(const AblateFlags& flags) {
     add(outcome.not_made, "", "");
     add(outcome.not_made_again, "disturbed ", " again");
     std::fflush(stdout);
-    fmt::print(stderr, "{}: the budget of {} s is spent; resume with: {}\n", fmt::join(left, ", "), flags.budget_s,
-               resume_command);
+    fmt::print(stderr, "{}: the budget of {} s is spent; resume with: {}\n", fmt::join(left, ", "),
+               flags.budget_s.value_or(0), resume_command);
   }
   return outcome.some_failed ? 1 : status;
 }
@@ -269,7 +267,7 @@ ToLossFlags to_loss_flags(const AblateFlags& flags) {
 
 int ablate(const AblateFlags& flags) {
   const bool resumes_trainings = flags.resume && fs::exists(fs::path(flags.out) / to_loss_file);
-  if (flags.to_loss.loss == 0 && !resumes_trainings) return measure_ladder(flags);
+  if (!flags.to_loss.loss && !resumes_trainings) return measure_ladder(flags);
   if (flags.of_runs.empty()) return to_loss(to_loss_flags(flags));
   throw std::invalid_argument(fmt::format(
       "{}: cannot be combined with --resume of a study that was begun with --to-loss", flags.of_runs.front()));
@@ -371,7 +369,7 @@ void check_flags(const Command& command, AblateFlags& flags) {
   if (flags.out.empty() && !flags.shard.empty()) {
     throw std::invalid_argument("--shard needs --out, a folder of its own for each shard");
   }
-  if (flags.out.empty() && flags.to_loss.loss > 0) {
+  if (flags.out.empty() && flags.to_loss.loss) {
     throw std::invalid_argument("--to-loss needs --out, the folder of its trainings");
   }
   std::ranges::copy_if(flags_of_runs, std::back_inserter(flags.of_runs),

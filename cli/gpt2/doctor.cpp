@@ -3,7 +3,6 @@
 #include "ablations/profile/rates.h"
 #include "ablations/run/memory.h"
 #include "cli/gpt2/commands.h"
-#include "cli/gpt2/prospect.h"
 #include "cli/gpt2/request.h"
 #include "files/json_file.h"
 #include "files/printable.h"
@@ -41,10 +40,10 @@ namespace {
 
 struct DoctorFlags {
   bool json = false, peaks = false;
-  std::string plan;        // a rung or a recipe, whose step's memory is asked for
-  std::string ladder;      // whose rungs are shown, or that has the rung
-  WorkloadFlags workload;  // its size
-  int64_t memory = 0;      // bytes of another device
+  std::string plan;               // a rung or a recipe, whose step's memory is asked for
+  std::string ladder;             // whose rungs are shown, or that has the rung
+  WorkloadFlags workload;         // its size
+  std::optional<int64_t> memory;  // bytes of another device
 };
 
 void print_notes(const std::vector<std::string>& notes) {
@@ -117,14 +116,14 @@ Rates machine_rates(const harness::Machine& machine) {
 }
 
 // The memory that a step must fit into, and whose it is: --memory's, the GPU's, or the host's available memory.
-std::pair<std::optional<double>, std::string> memory_for(const RunOptions& step, int64_t named) {
+std::pair<std::optional<double>, std::string> memory_for(const RunOptions& step, std::optional<int64_t> named) {
   using Known = std::pair<std::optional<double>, std::string>;
   const auto size = [](int64_t bytes) { return fmt::format("{:.2f} GiB", gib(bytes)); };
   const harness::Machine& machine = harness::this_machine();
-  const bool assumes = step.recipe.device == model::Device::cuda && (named > 0 || !machine.gpu);
+  const bool assumes = step.recipe.device == model::Device::cuda && (named || !machine.gpu);
   const std::string assumed =
       assumes ? fmt::format(" (compute capability {:.1f} is assumed)", assumed_compute_capability / 10.0) : "";
-  if (named > 0) return Known(named, fmt::format("--memory is {}{}", size(named), assumed));
+  if (named) return Known(*named, fmt::format("--memory is {}{}", size(*named), assumed));
   if (step.recipe.device == model::Device::cpu) {
     const std::optional<int64_t> available = harness::available_memory();
     if (available) return Known(*available, fmt::format("this machine has {} available", size(*available)));

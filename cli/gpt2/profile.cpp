@@ -206,7 +206,7 @@ int counters(const ProfileFlags& flags, const std::vector<std::string>& metrics)
   if (!harness::this_machine().gpu) {
     throw harness::Unfit("--counters: needs a GPU: " + harness::this_machine().no_gpu_reason);
   }
-  if (flags.step.workload.steps > 0) {
+  if (flags.step.workload.steps) {
     throw std::invalid_argument("--steps: --counters counts one step for each pass that the metrics need");
   }
   if (flags.step.recipe.empty() && flags.step.rung.empty()) {

@@ -9,6 +9,7 @@
 #include "cli/draw.h"
 #include "cli/gpt2/timed_here.h"
 #include "files/files.h"
+#include "files/printable.h"
 #include "files/resources.h"
 #include "files/what_is.h"
 #include "harness/machine/machine.h"
@@ -17,12 +18,15 @@
 #include "model/config.h"
 #include "model/data.h"
 #include "model/ranks.h"
+#include "text/figures.h"
+#include "text/text.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
 #include <stdexcept>
 
 namespace cli {
@@ -85,12 +89,12 @@ fs::path named_data(const WorkloadFlags& flags) {
 
 fs::path data_file(const WorkloadFlags& flags) {
   fs::path data = named_data(flags);
-  if (flags.repeat_to == 0) return data;
+  if (!flags.repeat_to) return data;
   if (files::is_token_file(data)) {
     throw std::invalid_argument(
         fmt::format("--repeat-to: needs a text, and {} is a token file; --data names a text", data.string()));
   }
-  return model::repeated_text(data, static_cast<uint64_t>(flags.repeat_to), files::cache_folder() / "texts");
+  return model::repeated_text(data, static_cast<uint64_t>(*flags.repeat_to), files::cache_folder() / "texts");
 }
 
 fs::path vocabulary_file(const WorkloadFlags& flags) {
@@ -99,7 +103,7 @@ fs::path vocabulary_file(const WorkloadFlags& flags) {
 
 int64_t threads_of(const WorkloadFlags& flags) {
   const int64_t threads = threads_for(flags.threads);
-  return flags.threads > 0 ? threads : std::max<int64_t>(1, threads / model::ranks_of_environment().local_size);
+  return flags.threads ? threads : std::max<int64_t>(1, threads / model::ranks_of_environment().local_size);
 }
 
 // Given flags replace sizes in `workload` and numbers of steps in `steps`. Both are a ladder's or a run's.
@@ -108,13 +112,14 @@ void apply(const WorkloadFlags& flags, Sizes& workload, Steps& steps) {
   if (!flags.model.empty()) {
     workload.model = flags.model;
     // Without a flag the context is at most what this model has.
-    workload.T = std::min(workload.T, model::with_positions(model::preset(flags.model), flags.positions).n_positions);
+    workload.T = std::min(workload.T,
+                          model::with_positions(model::preset(flags.model), flags.positions.value_or(0)).n_positions);
   }
-  if (flags.B > 0) workload.B = flags.B;
-  if (flags.T > 0) workload.T = flags.T;
-  if (flags.accumulation > 0) workload.accumulation = flags.accumulation;
-  if (flags.warmup >= 0) steps.warmup_steps = flags.warmup;
-  if (flags.steps > 0) steps.timed_steps = flags.steps;
+  workload.B = flags.B.value_or(workload.B);
+  workload.T = flags.T.value_or(workload.T);
+  workload.accumulation = flags.accumulation.value_or(workload.accumulation);
+  steps.warmup_steps = flags.warmup.value_or(steps.warmup_steps);
+  steps.timed_steps = flags.steps.value_or(steps.timed_steps);
 }
 
 // A GPU's energy counter moves every 100 ms or so. Over such a window its difference is right to 7 %.
@@ -149,13 +154,13 @@ CLI::Option* add_rung_flag(Command& command, std::string& rung) {
   return add_text(command, "--rung", rung, "a rung of --ladder: the name of its optimization, or \"start\"", "NAME");
 }
 
-int64_t threads_for(int64_t given) {
+int64_t threads_for(std::optional<int64_t> given) {
   const int64_t cores = harness::this_cpu().logical_cores;
   if (given > cores) {
     throw std::invalid_argument(
-        fmt::format("--threads must be between 1 and {}, the cores that this process may use, got {}", cores, given));
+        fmt::format("--threads must be between 1 and {}, the cores that this process may use, got {}", cores, *given));
   }
-  return given > 0 ? given : cores;
+  return given.value_or(cores);
 }
 
 fs::path default_studies() { return "studies"; }
@@ -176,10 +181,10 @@ Plan make_plan(const StudyFlags& ablate, OwnAre own) {
   apply(flags, ladder.workload, ladder.plan);
   ladder.start.deterministic |= flags.deterministic;
   const Design design = design_of(ablate.design, harness::this_machine());
-  const int64_t given = design.swept == Swept::batch     ? flags.B
-                        : design.swept == Swept::context ? flags.T
-                                                         : flags.accumulation;
-  if (design.swept && given > 0) {
+  const auto& given = design.swept == Swept::batch     ? flags.B
+                      : design.swept == Swept::context ? flags.T
+                                                       : flags.accumulation;
+  if (design.swept && given) {
     throw std::invalid_argument(fmt::format("--{0} cannot be combined with --sweep {0}=...", name_of(*design.swept)));
   }
   const bool shared = !ablate.shard.empty();  // by several machines, which must all make the same plan
@@ -190,15 +195,16 @@ Plan make_plan(const StudyFlags& ablate, OwnAre own) {
                          data_file(flags).string(), vocabulary_file(flags).string(), /*tokens=*/"", flags.cold_cache},
             .warmup_steps = ladder.plan.warmup_steps,
             .timed_steps = ladder.plan.timed_steps,
-            .repeats = ablate.repeats > 0 ? ablate.repeats : ladder.plan.repeats,
-            .order_seed = ablate.order_seed >= 0 ? static_cast<uint64_t>(ablate.order_seed)
-                          : shared               ? 1
-                                                 : files::random_number() % 1000000000,
+            .repeats = ablate.repeats.value_or(ladder.plan.repeats),
+            .order_seed = ablate.order_seed ? static_cast<uint64_t>(*ablate.order_seed)
+                          : shared          ? 1
+                                            : files::random_number() % 1000000000,
             .run_limit_s = static_cast<double>(ablate.limit_s),
             .mode = design.mode,
             .swept = design.swept};
-  plan.workload.positions = model::with_positions(model::preset(plan.workload.model), flags.positions).n_positions;
-  if (flags.repeat_to > 0) plan.workload.repeated = {named_data(flags).filename().string(), flags.repeat_to};
+  plan.workload.positions =
+      model::with_positions(model::preset(plan.workload.model), flags.positions.value_or(0)).n_positions;
+  if (flags.repeat_to) plan.workload.repeated = {named_data(flags).filename().string(), *flags.repeat_to};
   if (shared) plan.shard = shard_of(ablate.shard);
   OwnOperations timed = own_operations_here({.model = plan.workload.model,
                                              .B = plan.workload.B,
@@ -220,7 +226,7 @@ Plan make_plan(const StudyFlags& ablate, OwnAre own) {
     rung.reason = reason;
   }
   if (plan.rungs.front().shape) plan.workload.positions = plan.rungs.front().shape->positions;
-  if (flags.steps == 0 && uses_cuda(plan)) plan.least_window_s = window_for_energy_s;
+  if (!flags.steps && uses_cuda(plan)) plan.least_window_s = window_for_energy_s;
   plan.reference = reference_rung(plan.rungs);
   plan.runs = interleave(plan.rungs, plan.repeats, plan.order_seed);
   if (ablate.quick) make_quick(plan);
@@ -255,6 +261,54 @@ std::string check_workload(const Plan& plan) {
     }
   }
   return fs::absolute(tokens.file).string();
+}
+
+Prospect prospect_of(const StudyFlags& flags) {
+  Prospect prospect{.plan = make_plan(flags, OwnAre::as_listed), .estimate = {}, .refusal = ""};
+  prospect.estimate = estimate_of(prospect.plan, speeds_for(prospect.plan));
+  prospect.refusal = reason_against_running_here(prospect.plan, prospect.estimate);
+  return prospect;
+}
+
+const char* status_text(const Rung& rung) {
+  return rung.status == Rung::Status::planned        ? "can be measured"
+         : rung.status == Rung::Status::not_measured ? "not measured"
+                                                     : "not applicable here";
+}
+
+std::string summary_of(const Prospect& prospect) {
+  const Plan& plan = prospect.plan;
+  const auto planned = std::ranges::count(plan.rungs, Rung::Status::planned, &Rung::status);
+  const std::string rungs = number_of(std::ssize(plan.rungs), "rung");
+  return fmt::format("{}{}, {}", planned == std::ssize(plan.rungs) ? "" : fmt::format("{} of ", planned), rungs,
+                     estimate_text(prospect.estimate, plan.runs));
+}
+
+std::string rungs_text(const Prospect& prospect) {
+  const Plan& plan = prospect.plan;
+  const Shape shape = shape_of(plan);
+  std::string text =
+      wrapped(fmt::format("ladder {} ({}, B={} T={}): {} if nothing else runs", files::printable(plan.ladder.name),
+                          plan.workload.model, shape.B, shape.T, summary_of(prospect)),
+              "  ");
+  size_t width = 0;
+  for (const Rung& rung : plan.rungs) width = std::max(width, name_of(rung).size());
+  const size_t rest = width < 40 ? 52 - width : 12;  // of 80 columns
+  text += fmt::format("{:>80}\n", "runs      each     memory");
+  for (size_t i = 0; i < plan.rungs.size(); ++i) {
+    const Rung& rung = plan.rungs[i];
+    const std::string begin = fmt::format("  {:<{}} ", name_of(rung), width);
+    if (rung.status != Rung::Status::planned) {
+      text += wrapped(begin + status_text(rung) + (rung.reason.empty() ? "" : ": " + rung.reason),
+                      std::string(begin.size(), ' '));
+      continue;
+    }
+    const double seconds = prospect.estimate.run_s[i];
+    text += fmt::format("{}{:<{}} {:>3} x {:>7} {:>6.1f} GiB\n", begin, files::shortened(label_of(rung), rest), rest,
+                        std::ranges::count(plan.runs, i, &PlannedRun::rung), seconds > 0 ? clock_time(seconds) : "-",
+                        gib(prospect.estimate.bytes[i]));
+  }
+  return text;
 }
 
 namespace {
@@ -358,7 +412,7 @@ struct FlagNames {
 RunOptions step_options(const StepFlags& run, const harness::Machine& machine, const FlagNames& names, OwnAre own) {
   const WorkloadFlags& flags = run.workload;
   RunOptions options;
-  options.positions = flags.positions;
+  options.positions = flags.positions.value_or(0);
   if (!run.recipe.empty()) {
     check_quotes(run.recipe);
     const bool inline_json = run.recipe.front() == '{';
@@ -393,9 +447,10 @@ RunOptions step_options(const StepFlags& run, const harness::Machine& machine, c
   }
   options.recipe.deterministic |= flags.deterministic;
   if (run.rung.empty()) apply(flags, options, options);
-  if (flags.steps == 0 && options.recipe.device == model::Device::cuda) options.least_window_s = window_for_energy_s;
-  if (run.rung.empty() && flags.T == 0) {  // a default, not a flag
-    options.T = std::min(options.T, model::with_positions(model::preset(options.model), flags.positions).n_positions);
+  if (!flags.steps && options.recipe.device == model::Device::cuda) options.least_window_s = window_for_energy_s;
+  if (run.rung.empty() && !flags.T) {  // a default, not a flag
+    options.T = std::min(options.T,
+                         model::with_positions(model::preset(options.model), flags.positions.value_or(0)).n_positions);
   }
   return options;
 }
@@ -424,17 +479,17 @@ RunOptions run_options(const StepFlags& run) {
   return options;
 }
 
-RunOptions planned_step(const std::string& plan, StepFlags step, int64_t memory) {
+RunOptions planned_step(const std::string& plan, StepFlags step, std::optional<int64_t> memory) {
   const bool is_json = plan.front() == '{' || plan.ends_with(".json") || plan.find('/') != std::string::npos;
   if (is_json && !step.ladder.empty()) throw std::invalid_argument("--ladder: needs the name of a rung in --plan");
   (is_json ? step.recipe : step.rung) = plan;
   const harness::Machine& here = harness::this_machine();
   harness::Machine another = here;
-  another.gpu =
-      harness::Gpu{.name = "another device", .compute_capability = assumed_compute_capability, .memory_bytes = memory};
+  another.gpu = harness::Gpu{
+      .name = "another device", .compute_capability = assumed_compute_capability, .memory_bytes = memory.value_or(0)};
   RunOptions options =
-      step_options(step, memory > 0 ? another : here, {.recipe = "--plan", .rung = "--plan"}, OwnAre::as_listed);
-  check_step(options, memory > 0 || !here.gpu ? another : here);
+      step_options(step, memory ? another : here, {.recipe = "--plan", .rung = "--plan"}, OwnAre::as_listed);
+  check_step(options, memory || !here.gpu ? another : here);
   return options;
 }
 

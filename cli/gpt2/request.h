@@ -3,12 +3,14 @@
 #pragma once
 
 #include "ablations/plan/make_plan.h"
+#include "ablations/profile/estimate.h"
 #include "ablations/run/run.h"
 #include "cli/command.h"
 #include "cli/place.h"
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,7 +21,8 @@ struct StudyFlags {
   WorkloadFlags workload;
   std::string ladder;
   DesignFlags design;
-  int64_t repeats = 0, order_seed = -1, limit_s = 900;
+  std::optional<int64_t> repeats, order_seed;
+  int64_t limit_s = 900;
   bool quick = false;  // the first and the last rung, four repeats
   std::string shard;   // "2/4": that part of the runs
   bool wait = false;   // until a device in use is free
@@ -48,10 +51,29 @@ enum class OwnAre { timed, as_listed };
 Plan make_plan(const StudyFlags& flags, OwnAre own = OwnAre::timed);
 RunOptions run_options(const StepFlags& flags);
 
-// The step of a rung or a recipe, for `ladder doctor --plan`. Looks for no text. With `memory` above 0 the step is for
+// The step of a rung or a recipe, for `ladder doctor --plan`. Looks for no text. With `memory` the step is for
 // a GPU with so many bytes, which need not be here. It is taken to have this compute capability.
 inline constexpr int assumed_compute_capability = 90;
-RunOptions planned_step(const std::string& plan, StepFlags step, int64_t memory);
+RunOptions planned_step(const std::string& plan, StepFlags step, std::optional<int64_t> memory);
+
+// What a study would be on this machine, told before any run.
+struct Prospect {
+  Plan plan;
+  Estimate estimate;
+  std::string refusal;  // why `ladder ablate` would not begin it; empty: it would
+};
+
+// Throws std::invalid_argument as make_plan does. Times nothing and does not read the text.
+Prospect prospect_of(const StudyFlags& flags);
+
+// "can be measured", "not measured" or "not applicable here".
+const char* status_text(const Rung& rung);
+
+// "7 rungs, about 13 minutes, 3.1 GiB"; "6 of 7 rungs, ..." where some cannot be measured.
+std::string summary_of(const Prospect& prospect);
+
+// A line for each rung, and that summary.
+std::string rungs_text(const Prospect& prospect);
 
 // The run of a plan that the flags name.
 const PlannedRun& planned_run(const Plan& plan, const StepFlags& flags);
@@ -63,8 +85,8 @@ std::string check_workload(const Plan& plan);
 // The named ladder; for "" gpt2 on a machine with a GPU, gpt2-fp16 where that has no bfloat16, else gpt2-cpu.
 std::string chosen_ladder(const std::string& named);
 
-// CPU threads for --threads, 0: as many as this process may use cores. Throws std::invalid_argument for more.
-int64_t threads_for(int64_t given);
+// CPU threads for --threads, else as many as this process may use cores. Throws std::invalid_argument for more.
+int64_t threads_for(std::optional<int64_t> given);
 
 // Below the current folder: where `ladder ablate` puts its studies.
 std::filesystem::path default_studies();

@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -32,7 +33,8 @@ struct SampleFlags {
   int64_t tokens = 200, count = 1;
   double temperature = 1, top_p = 1;  // model/sampler.h
   int64_t top_k = 0;
-  int64_t seed = 1, threads = 0;
+  int64_t seed = 1;
+  std::optional<int64_t> threads;
   bool ignore_eos = false, end_of_text = false, json = false;
 };
 

@@ -74,13 +74,13 @@ std::vector<Rung> rungs_to_train(const ToLossFlags& flags, const Ladder& ladder)
 
 // The ladder's sizes where no flag says another.
 WorkloadFlags sized_as(const LadderWorkload& workload, WorkloadFlags flags) {
-  if (flags.T == 0) {
+  if (!flags.T) {
     const std::string& name = flags.model.empty() ? workload.model : flags.model;
-    flags.T = std::min(workload.T, model::with_positions(model::preset(name), flags.positions).n_positions);
+    flags.T = std::min(workload.T, model::with_positions(model::preset(name), flags.positions.value_or(0)).n_positions);
   }
   if (flags.model.empty()) flags.model = workload.model;
-  if (flags.B == 0) flags.B = workload.B;
-  if (flags.accumulation == 0) flags.accumulation = workload.accumulation;
+  flags.B = flags.B.value_or(workload.B);
+  flags.accumulation = flags.accumulation.value_or(workload.accumulation);
   return flags;
 }
 
@@ -114,7 +114,7 @@ TimeToLoss planned_study(const ToLossFlags& flags) {
   ladder.start.deterministic |= flags.training.workload.deterministic;
   TimeToLoss study;
   study.ladder = {.name = ladder.name, .title = ladder.title, .file = ladder.file};
-  study.loss = flags.loss;
+  study.loss = *flags.loss;
   study.margin = flags.margin;
   study.seeds = flags.seeds;
   for (const Rung& rung : rungs_to_train(flags, ladder)) static_cast<Rung&>(study.rungs.emplace_back()) = rung;

@@ -48,7 +48,7 @@ namespace {
 struct TrainFlags : TrainingFlags {
   std::string lr_sweep;  // "1e-5:1e-1:9": a training for each of these rates instead
   std::string save;
-  int64_t log_every = 0;
+  std::optional<int64_t> log_every;
   bool is_child = false;  // of a runner, with which it ends
 };
 
@@ -344,7 +344,7 @@ int train(const TrainFlags& flags) {
 
   TrainingHooks hooks;
   if (writer) hooks.sample = [&] { return writer->text_by(trainer); };
-  hooks.log_every = flags.log_every > 0 ? flags.log_every : settings.recipe.device == model::Device::cuda ? 10 : 1;
+  hooks.log_every = flags.log_every.value_or(settings.recipe.device == model::Device::cuda ? 10 : 1);
   for (const TrainingStep& step : before) {
     if (step.loss) hooks.losses_before.push_back(*step.loss);
   }

@@ -86,7 +86,7 @@ ChosenRecipe chosen_recipe(const TrainingFlags& flags) {
 // A run of the same work: run_options() checks model, sizes, recipe and device.
 RunOptions run_like(const WorkloadFlags& workload, const std::string& recipe) {
   StepFlags step{.workload = workload, .recipe = recipe};
-  step.workload.steps = 0;  // may be more than a run can have
+  step.workload.steps.reset();  // may be more than a run can have
   RunOptions options = run_options(step);
   options.marks = marks_of(workload.end_of_text);
   const std::string obstacle = training_obstacle(options.recipe);
@@ -123,34 +123,34 @@ Workload::Data data_of(const model::TokenStream& tokens) {
 
 // --batch-tokens in micro-steps.
 int64_t accumulation_of(const TrainingFlags& flags, const RunOptions& options, int64_t sequences) {
-  if (flags.batch_tokens == 0) return options.accumulation;
-  const int64_t micro_step = sequences * options.T, rest = flags.batch_tokens % micro_step;
+  if (!flags.batch_tokens) return options.accumulation;
+  const int64_t all = *flags.batch_tokens, micro_step = sequences * options.T, rest = all % micro_step;
   constexpr int64_t most_micro_steps = 65536;
-  if (flags.batch_tokens / micro_step > most_micro_steps) {
+  if (all / micro_step > most_micro_steps) {
     throw std::invalid_argument(fmt::format("--batch-tokens must be at most {} with {} x {} tokens at a time, got {}",
-                                            most_micro_steps * micro_step, sequences, options.T, flags.batch_tokens));
+                                            most_micro_steps * micro_step, sequences, options.T, all));
   }
-  if (rest == 0) return flags.batch_tokens / micro_step;
-  const int64_t below = flags.batch_tokens - rest, above = below + micro_step;
+  if (rest == 0) return all / micro_step;
+  const int64_t below = all - rest, above = below + micro_step;
   throw std::invalid_argument(fmt::format(
       "--batch-tokens must be a multiple of batch x context, {} x {} = {}, got {}; {} would do", sequences, options.T,
-      micro_step, flags.batch_tokens, below == 0 ? std::to_string(above) : fmt::format("{} or {}", below, above)));
+      micro_step, all, below == 0 ? std::to_string(above) : fmt::format("{} or {}", below, above)));
 }
 
 // The number of steps, from --steps, --tokens or --epochs. An epoch has `windows` of B x T tokens.
 int64_t steps_of(const TrainingFlags& flags, const TrainingSettings& settings, int64_t windows) {
   const int64_t given = std::ranges::count_if(std::array{flags.workload.steps, flags.tokens, flags.epochs},
-                                              [](int64_t value) { return value > 0; });
+                                              [](const auto& value) { return value.has_value(); });
   if (given != 1) {
     throw std::invalid_argument(fmt::format("one of --steps, --tokens and --epochs must say how long to train, got {}",
                                             given == 0 ? "none" : std::to_string(given)));
   }
-  const int64_t steps = flags.tokens > 0   ? divided_up(flags.tokens, settings.tokens_per_step())
-                        : flags.epochs > 0 ? divided_up(flags.epochs * windows, settings.accumulation)
-                                           : flags.workload.steps;
+  const int64_t steps = flags.tokens   ? divided_up(*flags.tokens, settings.tokens_per_step())
+                        : flags.epochs ? divided_up(*flags.epochs * windows, settings.accumulation)
+                                       : *flags.workload.steps;
   if (steps > most_training_steps) {
     throw std::invalid_argument(fmt::format("{} must be at most {} steps of {} tokens, got {} steps",
-                                            flags.tokens > 0 ? "--tokens" : "--epochs", most_training_steps,
+                                            flags.tokens ? "--tokens" : "--epochs", most_training_steps,
                                             settings.tokens_per_step(), steps));
   }
   return steps;
@@ -167,7 +167,7 @@ TrainingData data_for(const TrainingFlags& flags, const RunOptions& options, Tra
     settings.validation_data = data_of(data.validation);
     return data;
   }
-  settings.validation_share = flags.validation_share >= 0 ? flags.validation_share : 0.1;
+  settings.validation_share = flags.validation_share.value_or(0.1);
   return with_validation_share(std::move(text), settings.validation_share);
 }
 
@@ -193,7 +193,7 @@ std::optional<model::StoredConfig> follow_weights(TrainingFlags& flags) {
   }
   flags.weights = file.string();
   flags.workload.model = stored.name;
-  if (flags.workload.positions == 0) flags.workload.positions = stored.n_positions;
+  if (!flags.workload.positions) flags.workload.positions = stored.n_positions;
   return stored;
 }
 
@@ -280,8 +280,8 @@ PreparedTraining prepared_training(const TrainingFlags& given) {
   settings.seed = options.seed;
   settings.threads = options.threads;
   const model::AdamWOptions usual;
-  settings.weight_decay = flags.weight_decay >= 0 ? flags.weight_decay : usual.weight_decay;
-  const double clip = flags.clip >= 0 ? flags.clip : usual.max_norm;
+  settings.weight_decay = flags.weight_decay.value_or(usual.weight_decay);
+  const double clip = flags.clip.value_or(usual.max_norm);
   if (clip > 0) settings.clip = clip;
   TrainingData data = data_for(flags, options, settings);
   const auto windows_of = [&](const model::TokenStream& tokens) {
@@ -290,14 +290,12 @@ PreparedTraining prepared_training(const TrainingFlags& given) {
   settings.steps = steps_of(flags, settings, windows_of(data.training));
   settings.learning_rate = schedule_of(flags, settings.steps);
   if (settings.validation_data || settings.validation_share > 0) {
-    settings.validation_every =
-        flags.validation_every > 0 ? flags.validation_every : divided_up(settings.steps, flags.validations);
+    settings.validation_every = flags.validation_every.value_or(divided_up(settings.steps, flags.validations));
     settings.validation_batches =
-        flags.validation_batches > 0 ? flags.validation_batches : std::min<int64_t>(20, windows_of(data.validation));
-  } else if (flags.validation_every > 0 || flags.validation_batches > 0) {
-    throw std::invalid_argument(
-        fmt::format("{}: there is no text for validation, because --validation-share is 0",
-                    flags.validation_every > 0 ? "--validation-every" : "--validation-batches"));
+        flags.validation_batches ? *flags.validation_batches : std::min<int64_t>(20, windows_of(data.validation));
+  } else if (flags.validation_every || flags.validation_batches) {
+    throw std::invalid_argument(fmt::format("{}: there is no text for validation, because --validation-share is 0",
+                                            flags.validation_every ? "--validation-every" : "--validation-batches"));
   }
   check_data(data, settings);
   training.parameters = config.parameters();
@@ -313,10 +311,10 @@ PreparedTraining prepared_training(const TrainingFlags& given) {
     settings.weights = FirstWeights{.source = fs::path(flags.weights).filename().string(),
                                     .sha256 = files::sha256_of_file(flags.weights)};
   }
-  training.save_every = flags.save_every > 0 ? flags.save_every : divided_up(settings.steps, 10);
-  training.keep = flags.keep > 0 ? flags.keep : 2;
-  if (flags.sample_every > 0) {
-    training.samples = {.every = flags.sample_every, .prompt = flags.sample_prompt, .tokens = flags.sample_tokens};
+  training.save_every = flags.save_every.value_or(divided_up(settings.steps, 10));
+  training.keep = flags.keep.value_or(2);
+  if (flags.sample_every) {
+    training.samples = {.every = *flags.sample_every, .prompt = flags.sample_prompt, .tokens = flags.sample_tokens};
   }
   std::vector<std::string> notes = notes_of(training, options, stored);
   return {std::move(training), options, std::move(data), std::move(notes)};
@@ -352,12 +350,12 @@ std::string training_obstacle(const model::Recipe& recipe) {
 
 TrainingSchedule schedule_of(const TrainingFlags& flags, int64_t steps) {
   TrainingSchedule schedule;
-  if (flags.lr >= 0) schedule.peak = flags.lr;
-  schedule.floor = flags.min_lr >= 0 ? flags.min_lr : schedule.peak / 10;
-  schedule.decay_steps = flags.decay_steps > 0 ? flags.decay_steps : steps;
+  schedule.peak = flags.lr.value_or(schedule.peak);
+  schedule.floor = flags.min_lr.value_or(schedule.peak / 10);
+  schedule.decay_steps = flags.decay_steps.value_or(steps);
   // About the share that Karpathy's GPT-2 has (715 of 19,073); ten steps of a short training.
   const int64_t usual = std::min(std::max<int64_t>(10, schedule.decay_steps / 25), schedule.decay_steps);
-  schedule.warmup_steps = flags.warmup_steps >= 0 ? flags.warmup_steps : usual;
+  schedule.warmup_steps = flags.warmup_steps.value_or(usual);
   if (schedule.floor > schedule.peak) {
     throw std::invalid_argument(
         fmt::format("--min-lr must be at most the learning rate {} (--lr), got {}", schedule.peak, schedule.floor));

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,21 +17,20 @@ namespace cli {
 
 inline constexpr int64_t most_training_steps = 1000000;  // as the schema of a training has it
 
-// A training; prepared_training() makes a training of it. Negative means not given where zero has a meaning.
+// A training; prepared_training() makes a training of it.
 struct TrainingFlags {
   WorkloadFlags workload;
   std::string recipe, weights;
-  int64_t tokens = 0, epochs = 0;  // one of these, or workload.steps
-  int64_t batch_tokens = 0;
-  double lr = -1, min_lr = -1, weight_decay = -1, clip = -1;
-  int64_t warmup_steps = -1, decay_steps = 0;
-  double validation_share = -1;
+  std::optional<int64_t> tokens, epochs;  // one of these, or workload.steps
+  std::optional<int64_t> batch_tokens, warmup_steps, decay_steps;
+  std::optional<double> lr, min_lr, weight_decay, clip, validation_share;
   std::string validation_data;
-  int64_t validation_every = 0, validation_batches = 0;
-  int64_t validations = 10;                       // if validation_every is not given
-  int64_t sample_every = 0, sample_tokens = 100;  // 0: no samples
+  std::optional<int64_t> validation_every, validation_batches;
+  int64_t validations = 10;             // if validation_every is not given
+  std::optional<int64_t> sample_every;  // else no samples
+  int64_t sample_tokens = 100;
   std::string sample_prompt;
-  int64_t save_every = 0, keep = 0;
+  std::optional<int64_t> save_every, keep;
   std::string out;
   bool resume = false, json = false;
 };
@@ -47,7 +47,8 @@ struct ToLossFlags {
   TrainingFlags training;  // each of them; out, resume and json are of all together
   std::string ladder;
   std::vector<std::string> rungs;
-  double loss = 0, margin = 0.02;
+  std::optional<double> loss;
+  double margin = 0.02;
   int64_t seeds = 3;
   bool wait = false;
 };

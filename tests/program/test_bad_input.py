@@ -123,7 +123,7 @@ REFUSED = [
     ([*ABLATE, "--steps"], "--steps: 1 required N missing$"),
     ([*ABLATE, "--out", "twice"], "--out: .*At Most 1 required but received 2$"),
     ([*ABLATE, "--mode", ""], "--mode must not be empty"),
-    (["doctor", "--peaks=3"], "--peaks was given a disallowed flag override"),
+    (["doctor", "--peaks=3"], "peaks was given a disallowed flag override"),
     # Flags that need or exclude each other, and numbers that do not fit.
     ([*ABLATE, "--sweep", "batch=1,2", "--batch", "3"], "--batch cannot be combined with --sweep batch=..."),
     ([*ABLATE, "--rung", "flash"], "--rung needs --sweep or --to-loss; to measure some rungs only: --sweep batch=N --rung A,B$"),
