@@ -128,7 +128,7 @@ std::vector<std::string> files_of_training_page(const std::string& document) {
 
 void remove_drawn_gate(const fs::path& out) {
   fs::remove(out / "gate.html");
-  for (const char* chart : {"gate", "pairs"}) {  // chart_names() in plots/gate_view.py
+  for (const char* chart : {"gate", "pairs"}) {  // OF_GATE in plots/charts/__init__.py
     for (const char* ending : {".svg", ".png", ".vl.json"}) {
       fs::remove(out / "charts" / (std::string(chart) + ending));
     }

@@ -20,19 +20,19 @@
     tooltip.style.left = Math.max(4, Math.min(x + 12, innerWidth - box.width - 4)) + "px";
     tooltip.style.top = (y + 16 + box.height > innerHeight ? Math.max(4, y - box.height - 8) : y + 16) + "px";
   };
-  const marks = (svg) => [...svg.querySelectorAll('[role="graphics-symbol"][aria-label]')]
+  const marks = (drawing) => [...drawing.querySelectorAll('[role="graphics-symbol"][aria-label]')]
     .filter((mark) => mark.getAttribute("aria-roledescription") !== "axis" && !mark.querySelector("[aria-label]"));
 
-  for (const svg of document.querySelectorAll(".drawing svg")) {
-    const all = new Set(marks(svg));
-    svg.addEventListener("pointermove", (event) => {
+  for (const drawing of document.querySelectorAll(".drawing")) {
+    const all = new Set(marks(drawing));
+    drawing.addEventListener("pointermove", (event) => {
       const mark = event.target.closest('[role="graphics-symbol"]');
       if (mark && all.has(mark)) show(mark.getAttribute("aria-label"), event.clientX, event.clientY);
       else hide();
     });
-    svg.addEventListener("pointerleave", hide);
-    svg.addEventListener("blur", hide);
-    svg.addEventListener("keydown", (event) => {
+    drawing.addEventListener("pointerleave", hide);
+    drawing.addEventListener("blur", hide);
+    drawing.addEventListener("keydown", (event) => {
       const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
       if (event.key === "Escape") hide();
       const list = [...all];

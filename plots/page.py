@@ -1,19 +1,17 @@
 """A page as HTML: one file that works from a disk, without a network.
 
-The page has every chart twice, wide and narrow; its width decides which is shown. A rule for each of theme's colours makes the same
-drawing dark. Every value is escaped. The page's policy forbids loading anything, and all styles and scripts but its own two, which
-it names by their SHA-256.
+A rule for each of theme's colours makes its drawings dark. Every value is escaped. The page's policy forbids loading anything, and all
+styles and scripts but its own two, which it names by their SHA-256.
 """
 
 import base64
 import hashlib
 import json
 import re
-from functools import cache
 from pathlib import Path
 
+import picture
 import theme
-from letters import fitted
 from sections import trust
 from study import is_usable
 from words import clean
@@ -49,37 +47,12 @@ def paragraphs(text):
     return markupsafe.Markup("\n").join(shown(block) for block in text.split("\n\n") if block.strip())
 
 
-def inline(svg, name, label):
-    """Vega's SVG as a part of the page, with names that no other drawing has, and reachable by keyboard."""
+def inline(one):
+    """A figure's drawing as a part of the page, with names that no other drawing has."""
     import markupsafe
 
-    # Two decimals are enough on a screen, and parts that Vega does not show are not needed.
-    svg = re.sub(r' (?:d|transform)="[^"]*"', lambda m: re.sub(r"(\.\d\d)\d+", r"\1", m[0]), svg)
-    svg = re.sub(r'<path class="(?:foreground|background)" aria-hidden="true" d="[^"]*"(?: display="none")?/>', "", svg)
-    svg = fitted(svg).replace(f' font-family="{theme.FONT}"', "")  # page.css says it once
-    svg = re.sub(r'\b(id="|url\(#)([\w-]+)', lambda m: f"{m[1]}{name}-{m[2]}", svg)
-    svg = re.sub(r' xlink:href="[^"#]*#', ' href="#', svg)  # Vega makes a place in the page a place on its own site
-    head = f'<svg id="{name}" tabindex="0" role="group" aria-label="{markupsafe.escape(clean(label))}" '
-    return markupsafe.Markup(re.sub(r"^\s*<svg ", lambda _: head, svg, count=1))
-
-
-@cache
-def rendered(specification):
-    """Vega's SVG of a specification, which is JSON. The page and the picture of a chart have the same."""
-    import vl_convert
-
-    return vl_convert.vegalite_to_svg(json.loads(specification), allowed_base_urls=[])
-
-
-def drawn(drawing, description):
-    return rendered(json.dumps(theme.bare(drawing, clean(description)), allow_nan=False))
-
-
-def drawings(one, half=False):
-    """The wide and the narrow drawing of a figure; `half`: the narrow one alone."""
-    label = f"{one.chart.title.removesuffix('.')}. Arrow keys go through the values."
-    return [inline(drawn(drawing, one.chart.title), f"{one.name}-{width}", label)
-            for width, drawing in (("wide", one.chart.wide), ("narrow", one.chart.narrow)) if width == "narrow" or not half]
+    svg = picture.rendered(theme.bare(one.chart.drawing, clean(one.chart.title)))
+    return markupsafe.Markup(re.sub(r'\b(id="|url\(#)([\w-]+)', lambda m: f"{m[1]}{one.name}-{m[2]}", svg))
 
 
 def style():
@@ -116,6 +89,6 @@ def render(page):
                                      trim_blocks=True, lstrip_blocks=True, autoescape=True)
     environment.filters.update(commands=commands, paragraphs=paragraphs, lines=markupsafe.escape)
     css, script = style(), (HERE / "page.js").read_text(encoding="utf-8")
-    environment.globals.update(as_text=as_text, drawings=drawings, style=markupsafe.Markup(css), script=markupsafe.Markup(script),
+    environment.globals.update(as_text=as_text, inline=inline, style=markupsafe.Markup(css), script=markupsafe.Markup(script),
                                policy=markupsafe.Markup(policy(css, script)))
     return environment.get_template("page.html.j2").render(page=page, trust=trust(page.said), mood=mood_of(page.said), unusable=not is_usable(page.said))

@@ -69,7 +69,7 @@ def figures(names, argument):
     """({chart's name: its figure}, what to run for those that cannot be drawn)"""
     drawn, missing = {}, []
     for name in names:
-        made = charts.module(name).draw(argument)
+        made = charts.draw(name, argument)
         if isinstance(made, Chart):
             drawn[name] = Figure(name, made)
         elif made.run and made.run not in missing:

@@ -2,11 +2,11 @@
 
 import charts
 import study as of
-from charts.gate import word_of
+from charts.comparisons import word_of
+from charts.roofline import latest
 from sections import Cell, Code, Code_, Fold, Line, Page, Table, Told, figures, flatten, folded, remarks, trust, values
 from words import between, clean, count, digits3, memory, milliseconds, number_of, percent, plain, rate, shorten, times
 
-NAME, CHARTS = "report", charts.OF_STUDY + charts.OF_REPORT
 MOODS = {"REGRESSION": "slower", "IMPROVEMENT": "strong"}  # of a comparison's ratio, where less is faster
 # What a reader may not know, on every page with figures of rungs. A study of commands has its own first word.
 RUNG = "**Rung**: a recipe of a training step, with one optimization more than the rung before it."
@@ -207,7 +207,7 @@ def notes(report):
 
 def ideal_of(report):
     """{phase: ms} of the step's limits by the roofline that is drawn of the rung that leads; None: there is none."""
-    trace = charts.module("roofline").latest(report)
+    trace = latest(report)
     return None if trace is None else (clean(trace["title"]), {phase["phase"]: phase["limit_ms"] for phase in trace["roofline"]["phases"]})
 
 

@@ -1,10 +1,11 @@
-"""How every chart looks: colours, sizes, axes.
+"""How every chart looks: colours, sizes, axes, texts, whiskers.
 
-The page (report.html) shows each drawing wide and narrow; a file of its own has it in a frame (picture.py). Both have a rule for each
-colour below (DARK), which replaces it on a dark page. So charts use no other colours.
+A drawing has one width, at which it can be read on a telephone and on a desk. Vega-Lite measures texts in Liberation Sans; a reader's
+font may be a sixth wider (DejaVu Sans), so texts have that much room. The page (report.html) and a picture's own file (picture.py) have
+a rule for each colour below (DARK), which replaces it on a dark page. So charts use no other colours.
 """
 
-WIDE, NARROW = 960, 366  # px of the whole drawing: on a page, and on a telephone of 390 px
+WIDTH, PLOT = 540, 460  # px of a whole drawing, and of a panel with an axis at its left
 
 INK, GREY, GRID, PAPER = "#111827", "#6b7280", "#e8ebef", "white"
 # Okabe and Ito's blue and a light orange: they differ for every kind of colour vision, and in black and white.
@@ -20,23 +21,54 @@ SERIES = ["#3b78b5", "#009e73", "#cc79a7", "#56b4e9", "#8c7a1f", TEAL, INK, GREY
 SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left"]
 
 FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
-TEXT, SMALL = 13, 11  # px
+TEXT, SMALL = 15, 13  # px
 WHOLE = "datum.value % 1 ? '' : format(datum.value, ',d')"  # labels of an axis on which only whole numbers have a meaning
 
 
 def axis(text, **more):
-    return {"title": text, "titleFontWeight": "normal", "titleColor": GREY, "titleFontSize": 12, "labelColor": GREY,
+    return {"title": text, "titleFontWeight": "normal", "titleColor": GREY, "titleFontSize": 14, "titlePadding": 12, "labelColor": GREY,
             "labelFontSize": SMALL, "gridColor": GRID, "domain": False, "ticks": False, **more}
 
 
 def legend(**more):
-    return {"title": None, "orient": "bottom", "labelColor": INK, "labelFontSize": 12, "labelLimit": 330, "symbolStrokeWidth": 2, "columnPadding": 18,
+    return {"title": None, "orient": "bottom", "labelColor": INK, "labelFontSize": 14, "labelLimit": 420, "symbolStrokeWidth": 2, "columnPadding": 30,
             **more}
 
 
-def arrow(direction):
-    """The mark at the edge where a whisker is cut because its interval goes on."""
-    return {"type": "point", "shape": f"triangle-{direction}", "filled": True, "size": 45, "color": INK, "opacity": 1, "aria": False}
+def text(field, y, x, limit=None, **mark):
+    """A layer with that field of each row. `limit`: px."""
+    return {"mark": {"type": "text", "fontSize": TEXT, "baseline": "middle", "color": INK, "aria": False, **({"limit": limit * 6 / 7} if limit else {}), **mark},
+            "encoding": {"y": y, "x": x, "text": {"field": field, "type": "nominal"}}}
+
+
+def room(said):
+    """px of a bold text, in a wide font."""
+    return 0.7 * TEXT * len(said)
+
+
+def whiskers(x, y, upright=False, **mark):
+    """Layers: from `from` to `to` of each row with an interval `lo` to `hi`. Where an interval goes on beyond its whisker there is an arrow."""
+    (along, across), cap = (("y", "x"), "horizontal") if upright else (("x", "y"), "vertical")
+    of, other = {"x": x, "y": y}[along], {across: {"x": x, "y": y}[across]}
+    cap = {"type": "tick", "orient": cap, "size": 9, "thickness": 1.5, "color": INK, "opacity": 1, "aria": False}
+    ends = (("from", "lo", "down" if upright else "left"), ("to", "hi", "up" if upright else "right"))
+    return [{"mark": {"type": "rule", "strokeWidth": 1.5, "color": INK, "aria": False, **mark}, "transform": [{"filter": "datum.lo !== null"}],
+             "encoding": {**other, along: {**of, "field": "from"}, f"{along}2": {"field": "to"}}},
+            *({"mark": {**shape, **mark}, "transform": [{"filter": f"datum.lo !== null && datum.{at} {same} datum.{end}"}],
+               "encoding": {**other, along: {**of, "field": at}}}
+              for at, end, side in ends
+              for same, shape in (("===", cap), ("!==", {"type": "point", "shape": f"triangle-{side}", "filled": True, "size": 45, "color": INK, "opacity": 1, "aria": False})))]
+
+
+def heading(lines, below=(), **more):
+    """A panel's title and what stands below it."""
+    return {"text": lines, "subtitle": list(below), "anchor": "start", "frame": "group", "fontSize": TEXT, "color": INK, "subtitleFontSize": SMALL,
+            "subtitleColor": INK, "subtitleLineHeight": 18, "subtitlePadding": 4, "limit": PLOT * 6 / 7, "offset": 10, **more}
+
+
+def stacked(panels):
+    """Panels below each other, each with its own axes."""
+    return {"vconcat": panels, "spacing": 34, "resolve": {"scale": {"x": "independent", "y": "independent"}}}
 
 
 def bare(drawing, description):

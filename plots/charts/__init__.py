@@ -1,7 +1,8 @@
-"""The charts of a page: one file for each. A chart answers one question.
+"""The charts of a page. A chart answers one question.
 
-A chart's file has draw(). It takes a report's study ({"study", "runs", "losses", ...}, results/schemas/report.v1.json) or, for the other
-lists below, the whole document. It returns a Chart, or a Missing if there is nothing to draw. It computes no statistic.
+draw_NAME(), in the file of that name or of FILES, takes a report's study ({"study", "runs", "losses", ...},
+results/schemas/report.v1.json) or, for the other lists below, the whole document. It returns a Chart, or a Missing if there is nothing
+to draw. It computes no statistic.
 """
 
 import importlib
@@ -11,17 +12,16 @@ from words import clean, shorten
 
 
 class About(NamedTuple):
-    """What a chart is of, at the foot of a picture."""
+    """What a chart is of, below the title of a picture."""
     source: str    # what was measured, where and when
     warnings: str  # what makes it doubtful; may be empty
 
 
 class Chart(NamedTuple):
-    title: str              # what it shows
-    lines: list[str]        # at most two: how to read marks and whiskers
+    title: str               # what it shows
+    lines: list[str]         # at most two: how to read marks and whiskers
     about: About
-    wide: dict[str, Any]    # Vega-Lite without frame (theme.bare completes it), at most theme.WIDE px
-    narrow: dict[str, Any]  # the same for theme.NARROW px
+    drawing: dict[str, Any]  # Vega-Lite without title (theme.bare completes it), at most theme.WIDTH px
 
 
 class Missing(NamedTuple):
@@ -35,6 +35,12 @@ OF_TRAINING = ["training_loss", "training_speed", "learning_rate", "norm"]
 OF_LR_SWEEP = ["lr_sweep", "lr_curves"]
 OF_TO_LOSS = ["to_loss"]
 OF_GATE = ["gate", "pairs"]
+FILES = {**dict.fromkeys(["gate", "pairs", "side_by_side"], "comparisons"), **dict.fromkeys(["memory", "energy"], "costs"), "phases_of_all": "phases",
+         **dict.fromkeys(OF_TRAINING, "training"), **dict.fromkeys([*OF_LR_SWEEP, *OF_TO_LOSS], "trainings")}
+
+
+def draw(name, argument):
+    return getattr(importlib.import_module(f"charts.{FILES.get(name, name)}"), f"draw_{name}")(argument)
 
 
 def about(document):
@@ -43,7 +49,3 @@ def about(document):
     doubts = [remark["text"] for remark in said["remarks"] if remark["severity"] in ("warn", "bad")]
     more = f" (and {len(doubts) - 2} more)" if len(doubts) > 2 else ""
     return About(clean(said["title"]), " ".join(shorten(text, 160) for text in doubts[:2]) + more)
-
-
-def module(name):
-    return importlib.import_module(f"charts.{name}")

@@ -5,12 +5,11 @@ The axis is logarithmic and begins at 1: twice as fast and half as fast are equa
 """
 
 from charts import Chart, Missing, about
-from letters import text_width
 from study import CALLED, METHODS, confidence, slower, unclear
-from theme import BAR, GREY, INK, NARROW, PALE_BAR, PARTS, SLOWER_BAR, TEAL, arrow, axis, legend
+from theme import BAR, GREY, INK, PALE_BAR, PARTS, SLOWER_BAR, SMALL, TEAL, WIDTH, axis, legend, text, whiskers
 from words import between, clean, number_of, shorten, times
 
-WIDTH, LABEL_LIMIT, RATIO, SIZE = 626, 220, 58, 12  # px; WIDTH: with the texts on the right; RATIO: of a ratio's text; SIZE: of an interval's
+RIGHT, RATIO, INTERVAL = WIDTH - 8, 62, 130  # px; with the texts on the right: a ratio, and its interval
 COLORS = {"cumulative": INK, "shapley": BAR, "leave_one_out": TEAL, "one_at_a_time": PARTS[2]}  # of each method
 SHAPES = dict(zip(COLORS, ["circle", "square", "triangle-up", "diamond"]))
 
@@ -42,80 +41,57 @@ def rows(listed, first_method, called):
     return lines, heads
 
 
-def placed(lines, heads, narrow):
+def placed(lines, heads):
     """Gives every line and head its height in px; returns the whole height."""
-    y, several = 0, any(head["lines"] > 1 for head in heads)
+    y, middle = 0, 11 if any(head["lines"] > 1 for head in heads) else 12
     for head in heads:
-        y += 6
-        if narrow:
-            head["y"], y = y + 9, y + 20
-        own = [line for line in lines if line["group"] == head["group"]]
-        begin = y
-        for line in own:
-            middle = 10 if several else 11
-            line |= {"y": y + middle, "top": y - (0 if narrow else 6), "bottom": y + 2 * middle + (0 if narrow else 6)}
+        head["y"], y = y + 15, y + 27
+        for line in (line for line in lines if line["group"] == head["group"]):
+            line |= {"y": y + middle, "top": y, "bottom": y + 2 * middle}
             y += 2 * middle
-        if not narrow:
-            head["y"] = (begin + y) / 2
         y += 6
     return max(y, 30)
 
 
-def drawing(listed, first_method, called, narrow):
+def drawing(listed, first_method, called):
     lines, heads = rows(listed, first_method, called)
-    height = placed(lines, heads, narrow)
+    height = placed(lines, heads)
     methods = [m for m in COLORS if any(w["method"] == m for w in listed)]
     ratios = [d["ratio"] for d in lines if d["ratio"] is not None]
     least, most = min([0.95, *ratios]) / 4, max([1.05, *ratios]) * 4
     for d in lines:  # a wide interval goes on beyond the edge
         d["from"], d["to"] = (None, None) if d["lo"] is None else (max(d["lo"], least), min(d["hi"], most))
     ends = [v for d in lines for v in (d["ratio"], d["from"], d["to"]) if v is not None]
-    width = NARROW - 8 if narrow else WIDTH
-    plot = width - RATIO - 12 - max((text_width(d["interval"], SIZE) for d in lines), default=0)
+    plot = RIGHT - RATIO - (INTERVAL if any(d["interval"] for d in lines) else 0)
     y = {"field": "y", "type": "quantitative", "axis": None, "scale": {"domain": [0, height], "range": [0, height], "nice": False}}
     x = {"field": "ratio", "type": "quantitative",
          "scale": {"type": "log", "domain": [min([0.95, *ends]) / 1.05, max([1.05, *ends]) * 1.05], "range": [0, plot], "nice": False},
-         "axis": axis("speedup" if ratios else None, labels=bool(ratios), format="~g", tickCount=5, labelFlush=narrow, titleAnchor="start", grid=False)}
-    described = {"description": {"field": "aria", "type": "nominal"}}
-
-    def text(field, at, **mark):
-        return {"mark": {"type": "text", "fontSize": 13, "baseline": "middle", "color": INK, "aria": False, **mark},
-                "encoding": {"y": y, "x": {"value": at}, "text": {"field": field, "type": "nominal"}}}
+         "axis": axis("speedup" if ratios else None, labels=bool(ratios), format="~g", tickCount=5, labelFlush=True, titleAnchor="start", grid=False)}
 
     def numbers(mark, **encoding):
-        return {"mark": mark, "transform": [{"filter": "datum.ratio !== null"}], "encoding": {"y": y, "x": x, **described, **encoding}}
+        return {"mark": mark, "transform": [{"filter": "datum.ratio !== null"}],
+                "encoding": {"y": y, "x": x, "description": {"field": "aria", "type": "nominal"}, **encoding}}
 
+    one = {"mark": {"type": "rule", "color": GREY, "aria": False}, "transform": [{"filter": "datum.ratio !== null"}],
+           "encoding": {"x": {"datum": 1}, "y": {**y, "field": "top"}, "y2": {"field": "bottom"}}}
     if len(methods) == 1:
         marks = [numbers({"type": "bar", "height": 18}, x2={"datum": 1},
-                         color={"condition": [{"test": "datum.slower", "value": SLOWER_BAR}, {"test": "datum.unclear", "value": PALE_BAR}], "value": BAR})]
+                         color={"condition": [{"test": "datum.slower", "value": SLOWER_BAR}, {"test": "datum.unclear", "value": PALE_BAR}], "value": BAR}),
+                 one, *whiskers(x, y)]
     else:
-        def scale(of):
-            return {"field": "method", "type": "nominal", "sort": None, "legend": legend(columns=1 if narrow else 2, columnPadding=60, symbolSize=90),
-                    "scale": {"domain": [called[m] for m in methods], "range": [of[m] for m in methods]}}
-        marks = [numbers({"type": "point", "filled": True, "size": 80, "opacity": 1}, color=scale(COLORS), shape=scale(SHAPES))]
-    cap = {"type": "tick", "orient": "vertical", "size": 9, "thickness": 1.5, "color": INK, "opacity": 1, "aria": False}
-    drawn_whiskers = [
-        {"mark": {"type": "rule", "strokeWidth": 1.5, "color": INK, "aria": False}, "transform": [{"filter": "datum.lo !== null"}],
-         "encoding": {"y": y, "x": {**x, "field": "from"}, "x2": {"field": "to"}}},
-        *({"mark": mark, "transform": [{"filter": f"datum.lo !== null && datum.{end} {same} datum.{at}"}],
-           "encoding": {"y": y, "x": {**x, "field": at}}}
-          for end, at, side in (("lo", "from", "left"), ("hi", "to", "right")) for same, mark in (("===", cap), ("!==", arrow(side))))]
-    layers = [
-        *(marks if len(methods) == 1 else []),
-        {"mark": {"type": "rule", "color": GREY, "aria": False}, "transform": [{"filter": "datum.ratio !== null"}],
-         "encoding": {"x": {"datum": 1}, "y": {**y, "field": "top"}, "y2": {"field": "bottom"}}},
-        *drawn_whiskers,
-        *(marks if len(methods) != 1 else []),
-        text("reason", 6, align="left", color=GREY, fontStyle="italic", limit=width - 6),
-        text("text", plot + RATIO, align="right", fontWeight="bold"),
-        text("interval", width, align="right", color=GREY, fontSize=SIZE),
-        {"data": {"values": heads}, **(text("title", 0, align="left", limit=width) if narrow else
-                                       text("title", -10, align="right", limit=LABEL_LIMIT))},
-    ]
-    return {"width": width, "height": height, "data": {"values": lines}, "layer": layers}
+        look = {channel: {"field": "method", "type": "nominal", "sort": None, "legend": legend(columns=1, symbolSize=90),
+                          "scale": {"domain": [called[m] for m in methods], "range": [of[m] for m in methods]}}
+                for channel, of in (("color", COLORS), ("shape", SHAPES))}
+        marks = [one, *whiskers(x, y), numbers({"type": "point", "filled": True, "size": 80, "opacity": 1}, **look)]
+    return {"width": RIGHT, "height": height, "data": {"values": lines}, "layer": [
+        *marks,
+        text("reason", y, {"value": 6}, align="left", color=GREY, fontStyle="italic", limit=RIGHT - 6),
+        text("text", y, {"value": plot + RATIO}, align="right", fontWeight="bold"),
+        text("interval", y, {"value": RIGHT}, align="right", color=GREY, fontSize=SMALL),
+        {"data": {"values": heads}, **text("title", y, {"value": 0}, align="left", limit=RIGHT)}]}
 
 
-def draw(part):
+def draw_attribution(part):
     study = part["study"]
     if study["mode"] not in METHODS:
         return Missing("`ladder ablate --mode leave-one-out` or `--mode factorial --factors A,B,C` says what each optimization is worth in "
@@ -127,4 +103,4 @@ def draw(part):
     if not several:
         marks += ["pale: no clear difference"] * any(unclear(w) for w in listed if w["ratio"] is not None)
         marks += ["orange: it costs time"] * any(slower(w) for w in listed)
-    return Chart(study["said"]["headline"], [" · ".join(marks)], about(study), drawing(listed, method, CALLED, False), drawing(listed, method, CALLED, True))
+    return Chart(study["said"]["headline"], [" · ".join(marks)], about(study), drawing(listed, method, CALLED))

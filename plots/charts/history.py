@@ -5,12 +5,11 @@ the time, so that noise does not look like a change.
 """
 
 from charts import About, Chart, Missing
-from theme import BAR, DOUBT_INK, FASTER_INK, INK, NARROW, PARTS, SLOWER_INK, axis
+from theme import BAR, DOUBT_INK, FASTER_INK, INK, PARTS, PLOT, SLOWER_INK, SMALL, axis, heading, stacked
 from words import clean, milliseconds, number_of, shorten, wrap
 
-WIDTH, HEIGHT, LEAST_SPAN, MOST_PANELS = 800, 130, 0.1, 24
+LEAST_SPAN, MOST_PANELS, CHARACTERS = 0.1, 24, 58  # CHARACTERS: of a line of a panel's heading
 COLORS = {"slower": SLOWER_INK, "faster": FASTER_INK}
-LINE_CHARACTERS = 130  # of a panel's heading
 
 
 def circumstances(series):
@@ -21,8 +20,7 @@ def circumstances(series):
     return " · ".join([*parts, series["recipe_hash"]])
 
 
-def panel(series, narrow):
-    characters = 46 if narrow else LINE_CHARACTERS
+def panel(series):
     points, color = series["points"], COLORS.get(series["verdict"], INK)
     data = [{"i": i, "day": clean(p["time"])[:10], "ms": p["median"], "lo": p["lo"], "hi": p["hi"], "level": p["level"],
              "disturbed": p["disturbed"],
@@ -37,7 +35,7 @@ def panel(series, narrow):
             d["lo"], d["hi"] = max(d["lo"], low), min(d["hi"], high)
     marks = [{"i": s["at"] - 0.5, "text": f"{'+' if s['ratio'] >= 1 else '−'}{abs(100 * (s['ratio'] - 1)):.1f} %",
               "slower": s["ratio"] >= 1} for s in series["steps"]]
-    every = -(-len(data) // (3 if narrow else 8))
+    every = -(-len(data) // 4)
     ticks = [d["i"] for d in data[::every]]
     days = " : ".join([f"datum.value === {i} ? '{data[i]['day']}'" for i in ticks] + ["''"])
     x = {"field": "i", "type": "quantitative", "scale": {"domain": [-0.6, max(len(data), 2) - 0.4], "nice": False},
@@ -49,7 +47,7 @@ def panel(series, narrow):
     layers = [
         {"data": {"values": marks}, "mark": {"type": "rule", "strokeDash": [4, 3], "strokeWidth": 1.5, "aria": False},
          "encoding": {"x": mark, "color": step_color}},
-        {"data": {"values": marks}, "mark": {"type": "text", "align": "left", "baseline": "bottom", "dx": -4, "fontSize": 12,
+        {"data": {"values": marks}, "mark": {"type": "text", "align": "left", "baseline": "bottom", "dx": -4, "fontSize": SMALL,
                                              "fontWeight": "bold", "aria": False},
          "encoding": {"x": mark, "y": {"value": -3}, "text": {"field": "text", "type": "nominal"}, "color": step_color}},
         {"mark": {"type": "rule", "strokeWidth": 1.2, "color": PARTS[2], "clip": True, "aria": False},
@@ -68,15 +66,11 @@ def panel(series, narrow):
     words = {"slower": "Slower: ", "faster": "Faster: "}.get(series["verdict"], "")
     ended = (" (not known in the newest study)" if series.get("missed") else " (not measured any more)" if series.get("dropped")
              else "" if series["current"] else " (until the setting changed)")
-    heading = [shorten(clean(series["label"]), 40 if narrow else 70) + ended]
-    lines = wrap(words + series["finding"], characters) + wrap(circumstances(series), characters, most=2)
+    label = [shorten(clean(series["label"]), 50) + ended]
+    lines = wrap(words + series["finding"], CHARACTERS) + wrap(circumstances(series), CHARACTERS, most=2)
     if series["new_because"]:
-        lines += wrap("setting changed since the panel above: " + "; ".join(series["new_because"]), characters, most=2)
-    width = NARROW - 60 if narrow else WIDTH
-    return {"width": width, "height": HEIGHT, "data": {"values": data}, "layer": layers,
-            "title": {"text": heading, "subtitle": lines, "anchor": "start", "frame": "group", "fontSize": 14, "color": color,
-                      "subtitleFontSize": 12, "subtitleColor": INK, "subtitleLineHeight": 16, "subtitlePadding": 4,
-                      "limit": width, "offset": 22 if marks else 10}}
+        lines += wrap("setting changed since the panel above: " + "; ".join(series["new_because"]), CHARACTERS, most=2)
+    return {"width": PLOT, "height": 130, "data": {"values": data}, "layer": layers, "title": heading(label, lines, color=color, offset=24 if marks else 10)}
 
 
 def of_history(history):
@@ -97,14 +91,10 @@ def of_history(history):
     if len(shown) < len(history["series"]):
         lines.append(f"{len(shown)} of {number_of(len(history['series']), 'panel')} are drawn, those with a change first")
 
-    def drawing(narrow):
-        return {"vconcat": [panel(s, narrow) for s in shown],
-                "spacing": 34, "resolve": {"scale": {"x": "independent", "y": "independent"}}}
-
-    return Chart(clean(history["finding"]), lines, About(source, ""), drawing(False), drawing(True))
+    return Chart(clean(history["finding"]), lines, About(source, ""), stacked([panel(series) for series in shown]))
 
 
-def draw(report):
+def draw_history(report):
     if not report["histories"]:
         return Missing("`ladder history FOLDER --out DIR`, then `ladder report STUDY --with DIR/history.json`")
     return of_history(report["histories"][-1])

@@ -8,10 +8,9 @@ ladder.
 from charts import Chart, Missing, about
 from charts.rungs import Rows, disturbed, interval, place_ends, row, whiskers_said, with_interval
 from study import are_independent, faster, has_number, is_usable, memory_unit, mfu, no_interval, own_rungs, runs_said, slower, timed_unit, unclear
-from theme import BAR, GREY, INK, PALE_BAR, SAVED, SLOWER_BAR, SLOWER_INK, SMALL
+from theme import BAR, GREY, INK, PALE_BAR, SAVED, SLOWER_BAR, SLOWER_INK, SMALL, whiskers
 from words import count, digits3, memory, milliseconds, percent, times
 
-BAR_WIDTH = 410  # px of the bars; everything else is placed around them
 RATE = "datum.value < 1 ? format(datum.value, '~g') : upper(format(datum.value, '~s'))"  # 10K as in words.count
 
 
@@ -84,40 +83,30 @@ def compiled(study):
     return [{"peer": best, "said": f"PyTorch compiled, {count(best)}"}]
 
 
-def peer_line(line, x, rows_):
+def peer_line(line, x):
     """The line across all rows, with its text above them, on the side that has more room."""
     left = line["peer"] < x["scale"]["domain"][1] / 2
     of, at = {"data": {"values": [line]}}, {"x": {**x, "field": "peer"}}
     return [{**of, "mark": {"type": "rule", "strokeWidth": 1, "color": INK, "aria": False}, "encoding": at},
             {**of, "mark": {"type": "text", "text": line["said"], "align": "left" if left else "right", "dx": -2 if left else 2, "fontSize": SMALL,
                             "color": INK},
-             "encoding": {**at, "y": {"value": -26 if rows_.narrow else -12}, "description": {"field": "said", "type": "nominal"}}}]
+             "encoding": {**at, "y": {"value": -30}, "description": {"field": "said", "type": "nominal"}}}]
 
 
-def drawing(data, peers, unit_name, rate_name, by_first, narrow):
-    rows_ = Rows(data, BAR_WIDTH, narrow)
-    x = rows_.x("rate", None, rows_.domain("text", [p["peer"] for p in peers]), labelExpr=RATE, tickCount=4)
+def drawing(study, data):
+    rows_, peers, by_first = Rows(data), compiled(study), are_independent(study)
+    x = rows_.x("rate", None, rows_.domain([p["peer"] for p in peers]), labelExpr=RATE, tickCount=4)
     color = {"condition": {"test": "datum.change === 'unclear'", "value": PALE_BAR}, "value": BAR}
     between = {"mark": {"type": "bar", "height": rows_.bar, "yOffset": rows_.down, "aria": False}, "transform": [{"filter": "datum.before !== null"}],
                "encoding": {"y": rows_.y, "x": x, "x2": {"field": "before"},
                             "color": {"condition": {"test": "datum.change === 'lost'", "value": SLOWER_BAR}, "value": SAVED}}}
-    layers = [rows_.blank(), rows_.bars({**x, "field": "kept"}, color), between, *rows_.whiskers(x), rows_.at_end(x, "text")]
-    layers += [layer for line in peers for layer in peer_line(line, x, rows_)]
-    layers += rows_.column("unit", rate_name, 0, align="left")[1:]
-    right = rows_.width
-    ratios = [("total", "× first" if by_first else "× total", {"ink": "total_ink", "fontWeight": "bold"})]
-    if not by_first:
-        ratios.insert(0, ("step", "× step", {"ink": "step_ink"}))
-    if narrow:
-        layers += [*rows_.names(right - 120), *(layer for (field, head, mark), at in zip(reversed(ratios), (right, right - 62))
-                                                for layer in rows_.column(field, head, at, **mark))]
-    else:
-        columns = [*ratios, ("ms", "ms", {}), ("memory", unit_name, {}), *([("mfu", "MFU", {})] * any(d["mfu"] != "—" for d in data))]
-        layers += [*rows_.names(), *(layer for (field, head, mark), at in zip(columns, (58, 120, 182, 240, 304)) for layer in rows_.column(field, head, right + at, **mark))]
-    for layer in layers:  # a rung's name leads to what is folded of it
-        if layer.get("encoding", {}).get("text", {}).get("field") == "rung":
-            layer["encoding"]["href"] = {"field": "link", "type": "nominal"}
-    return {"data": {"values": data}, **rows_.view(layers)}
+    columns = [*([] if by_first else [("step", "× step", {"ink": "step_ink"})]),
+               ("total", "× first" if by_first else "× total", {"ink": "total_ink", "fontWeight": "bold"}), ("ms", "ms", {}),
+               ("memory", memory_unit(study)[0], {}), *([("mfu", "MFU", {})] * any(d["mfu"] != "—" for d in data))]
+    texts = rows_.texts(columns)
+    texts[0]["encoding"]["href"] = {"field": "link", "type": "nominal"}  # a rung's name leads to what is folded of it
+    return rows_.view([rows_.blank(), rows_.bars({**x, "field": "kept"}, color), between, *whiskers(x, rows_.y, yOffset=rows_.down), rows_.at_end(x),
+                       *(layer for line in peers for layer in peer_line(line, x)), rows_.head(rate_unit(study), 0, align="left"), *texts])
 
 
 def lines(study, data):
@@ -130,9 +119,9 @@ def lines(study, data):
     return [" · ".join([runs_said(study), whiskers_said(study, data), *how])]
 
 
-def draw(part):
+def draw_ladder(part):
     study = part["study"]
     if study["mode"] != "cumulative":
         return Missing("`ladder ablate` switches the optimizations on one after another")
-    shown = rows(study), compiled(study), memory_unit(study)[0], rate_unit(study), are_independent(study)
-    return Chart(study["said"]["headline"], lines(study, shown[0]), about(study), drawing(*shown, False), drawing(*shown, True))
+    data = rows(study)
+    return Chart(study["said"]["headline"], lines(study, data), about(study), drawing(study, data))

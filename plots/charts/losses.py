@@ -9,12 +9,12 @@ from itertools import accumulate
 from statistics import median
 
 from charts import Chart, Missing, about
-from letters import cut
 from study import label, own_rungs
-from theme import BAD_INK, GREY, GRID, INK, SERIES, SMALL, WHOLE, axis
+from theme import BAD_INK, GREY, GRID, INK, SERIES, SMALL, WHOLE, WIDTH, axis, text
 from words import judged_deviation, number_of, plain, shorten
 
-WIDTH, NARROW_WIDTH, NAMES, NARROW_NAMES, LEAST_HEIGHT, LINE = 600, 182, 250, 126, 260, 16  # px
+NAMES, LEAST_HEIGHT, LINE = 180, 280, 19  # px
+LINES = WIDTH - NAMES - 76  # px of the panel beside the names
 MOST_SERIES, MOST_LINES, MOST_POINTS = 8, 40, 3600
 JUDGED_STEPS = 16  # study/guard.h
 THE_OTHERS = "the other rungs"
@@ -124,28 +124,30 @@ def spread(wanted, height):
     return [at[i] for i in range(len(wanted))]
 
 
-def with_names(panel, lines, last, room, narrow):
-    """A panel, and beside it each line's name, as near as possible to where the line ends: `last`, px from the top."""
-    size, height = SMALL if narrow else SMALL + 1, panel["height"]
-    labels = [{**line, "text": cut(line["name"].removeprefix("+ ") if narrow else line["name"], room - 24, size), "from": at, "to": to}
-              for line, at, to in zip(lines, last, spread(last, height))]
+def with_names(layers, data, lines, height):
+    """A panel, and beside it each line's name, as near as possible to where the line ends: its `end`, px from the top."""
+    labels = [{**line, "text": line["name"].removeprefix("+ "), "from": line["end"], "to": to}
+              for line, to in zip(lines, spread([line["end"] for line in lines], height))]
     px = {"type": "quantitative", "axis": None, "scale": {"domain": [0, height], "range": [0, height], "nice": False}}
     names = [
         {"mark": {"type": "rule", "strokeWidth": 1.5, "aria": False}, "encoding": {
             "x": {"value": 2}, "x2": {"value": 18}, "y": {**px, "field": "from"}, "y2": {"field": "to"}, "color": INK_OF_LINE}},
-        {"mark": {"type": "text", "align": "left", "baseline": "middle", "fontSize": size, "color": INK, "aria": False},
-         "encoding": {"x": {"value": 22}, "y": {**px, "field": "to"}, "text": {"field": "text", "type": "nominal"}}}]
+        text("text", {**px, "field": "to"}, {"value": 22}, align="left", fontSize=SMALL, limit=NAMES - 24)]
     return {"spacing": 0, "bounds": "flush", "resolve": {"scale": {"x": "independent", "y": "independent"}}, "hconcat": [
-        panel, {"width": room, "height": height, "data": {"values": labels}, "layer": names}]}
+        {"width": LINES, "height": height, "data": {"values": data}, "layer": layers},
+        {"width": NAMES, "height": height, "data": {"values": labels}, "layer": names}]}
 
 
-def drawing(entries, narrow):
+def height_of(lines):
+    return max(LEAST_HEIGHT, LINE * (len(lines) + 1))
+
+
+def drawing(entries):
     data, lines = rows(entries)
     steps = max([row["step"] for row in data], default=1)
     tolerances = sorted({rung["guard"]["tolerance"] for _, rung, _ in entries})
     edge, limit = panel_edge(entries) or 1, tolerances[-1]
-    width, room = (NARROW_WIDTH, NARROW_NAMES) if narrow else (WIDTH, NAMES)
-    height = max(LEAST_HEIGHT, LINE * (len(lines) + 1))
+    height = height_of(lines)
     constant = (limit or 1) / 100
 
     def down(x):
@@ -154,7 +156,7 @@ def drawing(entries, narrow):
             return math.copysign(math.log1p(abs(x) / constant), x)
         return height / 2 * (1 - symlog(min(max(x, -edge), edge)) / symlog(edge))
 
-    x = {"field": "step", "type": "quantitative", "scale": {"domain": [0.5, max(steps, 2)], "range": [0, width], "nice": False},
+    x = {"field": "step", "type": "quantitative", "scale": {"domain": [0.5, max(steps, 2)], "range": [0, LINES], "nice": False},
          "axis": axis("step", grid=False, tickCount=6, labelExpr=WHOLE)}
     ten = 10 ** math.floor(math.log10(limit)) if limit > 0 else 1
     ticks = [t for t in (limit, *(t for t in (ten, ten / 10) if t < 0.4 * limit)) if t > 0]
@@ -163,18 +165,17 @@ def drawing(entries, narrow):
          "axis": axis("loss minus the reference's" + unit([rung for _, rung, _ in entries]).replace(" ", ", "), values=[-t for t in ticks] + [0] + ticks[::-1], labelExpr="datum.value ? format(datum.value, '+~g') : '0'", grid=False)}
     panel = [
         {"data": {"values": [{"lo": -t, "hi": t}]}, "mark": {"type": "rect", "color": GRID, "opacity": 0.6, "aria": False},
-         "encoding": {"x": {"value": 0}, "x2": {"value": width}, "y": {**y, "field": "lo"}, "y2": {"field": "hi"}}} for t in tolerances[-3:]]
+         "encoding": {"x": {"value": 0}, "x2": {"value": LINES}, "y": {**y, "field": "lo"}, "y2": {"field": "hi"}}} for t in tolerances[-3:]]
     panel += [
         {"data": {"values": [{"at": 0}]}, "mark": {"type": "rule", "strokeWidth": 1.5, "color": INK, "aria": False},
-         "encoding": {"x": {"value": 0}, "x2": {"value": width}, "y": {**y, "field": "at"}}},
+         "encoding": {"x": {"value": 0}, "x2": {"value": LINES}, "y": {**y, "field": "at"}}},
         {"mark": {"type": "line", "clip": True}, "encoding": {
             "x": x, "y": y, "detail": {"field": "line", "type": "nominal"}, "color": INK_OF_LINE, "opacity": OPACITY, "strokeWidth": {"field": "width", "type": "quantitative", "scale": None},
             "description": {"field": "aria", "type": "nominal"}}}]
     if any(row["alone"] for row in data):  # a line of a single step cannot be seen
         panel.append({"mark": {"type": "point", "filled": True, "size": 40, "clip": True, "aria": False},
                       "transform": [{"filter": "datum.alone"}], "encoding": {"x": x, "y": y, "color": INK_OF_LINE, "opacity": OPACITY}})
-    drawn = {"width": width, "height": height, "data": {"values": data}, "layer": panel}
-    return with_names(drawn, lines, [down(line["last"]) for line in lines], room, narrow)
+    return with_names(panel, data, [{**line, "end": down(line["last"])} for line in lines], height)
 
 
 def limits(entries):
@@ -190,7 +191,7 @@ def title(entries):
     return f"Losses: {number_of(len(entries), 'rung')} follow{'s' * (len(entries) == 1)} the reference, median signed difference {plain(max(x or 0 for x in judged))}{unit([rung for _, rung, _ in entries])} at most"
 
 
-def draw(part):
+def draw_losses(part):
     entries = guarded(part)
     if not entries:
         return Missing("`ladder report STUDY` with the study's whole folder, because the losses are in its records; at least two "
@@ -198,4 +199,4 @@ def draw(part):
     lines = [f"lines: the median of the steps so far, up to the {JUDGED_STEPS} that are judged · grey: the limit, {limits(entries)}{unit([rung for _, rung, _ in entries])} · faint: single steps · symlog"]
     if len(drawn_first(entries)) < len(entries):
         lines.append(f"{len(drawn_first(entries))} of {number_of(len(entries), 'rung')} are drawn, void ones first")
-    return Chart(title(entries), lines, about(part["study"]), drawing(entries, False), drawing(entries, True))
+    return Chart(title(entries), lines, about(part["study"]), drawing(entries))

@@ -5,12 +5,11 @@ The ratios are not the quotients of the bars. They are paired within repeats, be
 
 from charts import Chart, Missing, about
 from charts.rungs import disturbed, interval, place_ends, whiskers_said, with_interval
-from letters import cut, text_width, wrapped
 from study import has_number, label, no_interval, peers, reason, runs_said, slower, unclear
-from theme import BAR, GREY, INK, NARROW, PARTS, SLOWER_INK, SMALL, TEXT, arrow, axis
-from words import clean, milliseconds, shorten, times
+from theme import BAR, GREY, INK, PARTS, SLOWER_INK, SMALL, TEXT, WIDTH, axis, room, text, whiskers
+from words import clean, milliseconds, shorten, times, wrap
 
-WIDTH, NAMES, RATIOS, LINE, ROW, HEAD, GAP = 470, 210, 110, 16, 30, 30, 16  # px; LINE: of a reason; HEAD: a group's name
+RIGHT, NAME, LINE, BAR_ROW, HEAD, GAP = WIDTH - 16, 20, 18, 22, 30, 16  # px; NAME: of a bar, above it; LINE: of a reason; HEAD: a group's name
 OURS = "ladder"
 
 
@@ -39,7 +38,7 @@ def rows(study):
     return out
 
 
-def placed(data, narrow, width):
+def placed(data):
     """(the rows with their places in px, the lines of text in place of missing bars, the whole height)"""
     y, out, reasons = 0, [], []
     for i, d in enumerate(data):
@@ -47,54 +46,38 @@ def placed(data, narrow, width):
             y += (GAP if i else 0) + HEAD
             out.append({**d, "y": y - 12})
             continue
-        if narrow:
-            y += 15
-        said = wrapped(d["reason"], width - 8, TEXT - 1, most=40) if d["reason"] else []
-        high = max(ROW, LINE * len(said) + 8)
-        middle = y + (ROW if not said else high) / 2
-        out.append({**d, "y": middle, "name_y": y - 2 if narrow else y + ROW / 2, "rung": cut(d["rung"], (width - 90 if narrow else NAMES), TEXT)})
+        y += NAME
+        said = wrap(d["reason"], 60) if d["reason"] else []
+        high = LINE * len(said) + 8 if said else BAR_ROW
+        out.append({**d, "y": y + high / 2, "name_y": y - 8})
         reasons += [{"y": y + 4 + LINE * (line + 0.5), "text": text} for line, text in enumerate(said)]
         y += high
     return out, reasons, y
 
 
-def drawing(data, narrow):
-    width = NARROW - 16 if narrow else WIDTH
-    placed_rows, reasons, height = placed(data, narrow, width if narrow else WIDTH + RATIOS)
+def drawing(data):
+    placed_rows, reasons, height = placed(data)
     heads, bars = ([d for d in placed_rows if ("group" in d) == of] for of in (True, False))
-    room = width - 14 - max([text_width(d["text"], TEXT, bold=True) for d in bars], default=0)
-    end = max([d["end"] for d in bars if d["end"]], default=0) * width / max(room, width / 4) or 1
+    free = RIGHT - 14 - max([room(d["text"]) for d in bars], default=0)
+    end = max([d["end"] for d in bars if d["end"]], default=0) * RIGHT / max(free, RIGHT / 4) or 1
     y = {"field": "y", "type": "quantitative", "axis": None, "scale": {"domain": [0, height], "range": [0, height], "nice": False}}
-    numbers = [d for d in bars if not d["reason"]]
-    x = {"field": "ms", "type": "quantitative", "scale": {"domain": [0, end], "range": [0, width], "nice": False, "zero": True},
-         "axis": axis("ms per step", format=",~f", tickCount=5, labelFlush=narrow, grid=False) if numbers else None}
-    right = width if narrow else width + RATIOS
-
-    def text(field, at, of, height="y", **mark):
-        return {"data": {"values": of}, "mark": {"type": "text", "fontSize": TEXT, "baseline": "middle", "color": INK, "aria": False, **mark},
-                "encoding": {"y": {**y, "field": height}, "x": at, "text": {"field": field, "type": "nominal"}}}
-
-    whiskers = [d for d in numbers if d["lo"] is not None]
-    cap = {"type": "tick", "orient": "vertical", "size": 9, "thickness": 1.5, "color": INK, "opacity": 1, "aria": False}
-    ratios = text("ratio", {"value": right}, numbers, "name_y", align="right", fontWeight="bold")
+    name_y, numbers = {**y, "field": "name_y"}, [d for d in bars if not d["reason"]]
+    x = {"field": "ms", "type": "quantitative", "scale": {"domain": [0, end], "range": [0, RIGHT], "nice": False, "zero": True},
+         "axis": axis("ms per step", format=",~f", tickCount=5, labelFlush=True, grid=False) if numbers else None}
+    ratios = text("ratio", name_y, {"value": RIGHT}, align="right", fontWeight="bold")
     ratios["encoding"]["color"] = {"field": "ink", "type": "nominal", "scale": None}
-    layers = [
-        {"data": {"values": numbers}, "mark": {"type": "bar", "height": 18, "cornerRadiusEnd": 2},
+    of_numbers = [
+        {"mark": {"type": "bar", "height": 16, "cornerRadiusEnd": 2},
          "encoding": {"y": y, "x": x, "x2": {"datum": 0}, "color": {"condition": {"test": "datum.ours", "value": BAR}, "value": PARTS[3]},
                       "description": {"field": "aria", "type": "nominal"}}},
-        {"data": {"values": whiskers}, "mark": {"type": "rule", "strokeWidth": 1.5, "color": INK, "aria": False},
-         "encoding": {"y": y, "x": {**x, "field": "from"}, "x2": {"field": "to"}}},
-        *({"data": {"values": [d for d in whiskers if test(d)]}, "mark": mark, "encoding": {"y": y, "x": {**x, "field": at}}}
-          for at, mark, test in (("from", cap, lambda d: d["from"] == d["lo"]), ("to", cap, lambda d: d["to"] == d["hi"]),
-                                 ("to", arrow("right"), lambda d: d["to"] != d["hi"]))),
-        text("text", {**x, "field": "end"}, numbers, align="left", dx=9, fontWeight="bold"),
-        text("group", {"value": 0 if narrow else -NAMES}, heads, align="left", fontWeight="bold", limit=right if narrow else NAMES + width),
-        text("rung", {"value": 0 if narrow else -10}, bars, "name_y", align="left" if narrow else "right"),
-        text("text", {"value": 4}, reasons, align="left", fontSize=TEXT - 1, color=GREY, fontStyle="italic"),
-        ratios,
-        text("head", {"value": right}, [{"head": "our speedup", "y": 4}], align="right", fontSize=SMALL, color=GREY),
-    ]
-    return {"width": width, "height": height, "data": {"values": data}, "layer": layers}
+        *whiskers(x, y), text("text", y, {**x, "field": "end"}, align="left", dx=9, fontWeight="bold"), ratios]
+    layers = [
+        *({"data": {"values": numbers}, **layer} for layer in of_numbers),
+        {"data": {"values": heads}, **text("group", y, {"value": 0}, align="left", fontWeight="bold", limit=RIGHT)},
+        {"data": {"values": bars}, **text("rung", name_y, {"value": 0}, align="left", limit=RIGHT - 130)},
+        {"data": {"values": reasons}, **text("text", y, {"value": 4}, align="left", fontSize=TEXT - 1, color=GREY, fontStyle="italic")},
+        {"data": {"values": [{"head": "our speedup", "y": 4}]}, **text("head", y, {"value": RIGHT}, align="right", fontSize=SMALL, color=GREY)}]
+    return {"width": RIGHT, "height": height, "data": {"values": data}, "layer": layers}
 
 
 def title(study):
@@ -107,7 +90,7 @@ def title(study):
     return f"Next to PyTorch: {times(pair['ratio'])} as fast as {clean(peer['title'])}{alone}"
 
 
-def draw(part):
+def draw_peers(part):
     study = part["study"]
     if not peers(study):
         return Missing("`ladder ablate --with-peer pytorch` runs the same work in plain PyTorch, between our runs")
@@ -115,4 +98,4 @@ def draw(part):
     bars = [d for d in data if "group" not in d]
     said = ["muted: plain PyTorch, the same recipe, tokens and weights",
             f"{runs_said(study)}, {whiskers_said(study, bars)}" + (" · grey ×: no clear difference" if any(d["ink"] == GREY for d in bars) else "")]
-    return Chart(title(study), said, about(study), drawing(data, False), drawing(data, True))
+    return Chart(title(study), said, about(study), drawing(data))

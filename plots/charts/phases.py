@@ -1,4 +1,4 @@
-"""Where a step's time goes: the phases of the rung that leads, and the time in which the device did nothing. phases_of_all has every rung.
+"""Where a step's time goes: the phases of the rung that leads, and the time in which the device did nothing; also of every rung.
 
 A bar is as long as the rung's own step in the ladder. The traced step may be slower or faster: only its division is taken.
 Operations that run at the same time count twice. Idle time is what the busy time leaves.
@@ -10,8 +10,6 @@ from study import has_number, label, lead, own_rungs
 from theme import GREY, PARTS
 from words import digits3, milliseconds, shorten
 
-
-WIDTH = 540  # px
 OTHER, IDLE = "other", "idle"
 COLORS = {**dict(zip(["data", "forward", "backward", "clip", "update"], PARTS)), OTHER: GREY, IDLE: PARTS[5]}
 
@@ -50,19 +48,13 @@ def rows(study, rungs, ideal=None):
     return out, parts
 
 
-def drawing(data, parts, narrow):
-    rows_ = Rows(data, WIDTH, narrow)
+def drawing(data, parts):
+    rows_ = Rows(data)
     x = rows_.x("ms", "ms per step", [0, 1.02 * max(rows_.stacked(parts), default=0) or 1], format=",~f")
-    layers = [rows_.blank(), *([rows_.stack(parts, x, COLORS)] if parts else [])]
-    right = rows_.width
-    if narrow:
-        layers += [*rows_.names(right - 75), *rows_.column("busy", "busy", right, fontWeight="bold")]
-    else:
-        layers += [*rows_.names(), *rows_.column("busy", "busy", right + 70, fontWeight="bold")]
-    return {"data": {"values": data}, **rows_.view(layers)}
+    return rows_.view([rows_.blank(), *([rows_.stack(parts, x, COLORS)] if parts else []), *rows_.texts([("busy", "busy", {"fontWeight": "bold"})])])
 
 
-def draw(part, every=False):
+def draw_phases(part, every=False):
     study = part["study"]
     rungs = [rung for rung in own_rungs(study) if traced(rung)]
     if len(rungs) <= every:
@@ -73,4 +65,8 @@ def draw(part, every=False):
     title = "Where the time of each rung goes" if every else f"Where the time goes: {name} {digits3(ms)} of {milliseconds(counts[0]['profile']['step']['ms'])}"
     without = [label(study, rung) for rung in own_rungs(study) if every and has_number(rung) and rung not in rungs]
     lines = ["the measured step, split as in one traced run · busy: share of the step in which anything ran" + f" · not traced: {', '.join(without)}" * bool(without)]
-    return Chart(title, lines, about(study), drawing(data, parts, False), drawing(data, parts, True))
+    return Chart(title, lines, about(study), drawing(data, parts))
+
+
+def draw_phases_of_all(part):
+    return draw_phases(part, every=True)

@@ -8,14 +8,10 @@ import math
 
 from charts import About, Chart, Missing
 from charts.phases import COLORS
-from letters import cut, wrapped
-from theme import GREY, INK, NARROW, PAPER, SHAPES, SMALL, axis, legend
-from words import clean, digits3, milliseconds, rate, shorten, times
+from theme import GREY, INK, PAPER, PLOT, SHAPES, SMALL, axis, heading, legend, room, stacked, text
+from words import clean, digits3, milliseconds, rate, shorten, times, wrap
 
-WIDTH, HEIGHT, BARS, ROW, MOST_ROWS, MOST_LABELS, LABEL = 370, 300, 290, 24, 14, 3, 160  # px, numbers of things
-HEAD = {"anchor": "start", "frame": "group", "fontSize": 13, "fontWeight": "normal", "color": INK, "offset": 10}
-
-
+HEIGHT, MOST_ROWS, MOST_LABELS = 300, 14, 3  # px, numbers of things
 PLAIN = {"c_attn": "QKV", "attn_proj": "attention projection", "c_fc": "MLP up", "mlp_proj": "MLP down", "embed": "embedding", "head_loss": "head and loss"}
 
 
@@ -59,7 +55,7 @@ def ticks(ends):
     return whole if len(whole) > 2 else every
 
 
-def roofs(limits, points, width):
+def roofs(limits, points):
     """The panel of points. Those with most time have names, as far as there is room."""
     (x_from, x_to), (low, high) = edges(limits, points)
     ridge, top = limits["flops_per_byte"], limits["flops_per_s"]
@@ -69,54 +65,38 @@ def roofs(limits, points, width):
          "axis": axis("FLOP/s", format="~s", values=ticks([low, high]))}
     line = [{"x": x_from, "y": x_from * limits["bytes_per_s"]}, {"x": ridge, "y": top}, {"x": x_to, "y": top}]
     phases = list(dict.fromkeys(p["phase"] for p in points))
-    look = {channel: {"field": "phase", "type": "nominal", "sort": None, "legend": legend(columns=3, symbolSize=90),
+    look = {channel: {"field": "phase", "type": "nominal", "sort": None, "legend": legend(columns=4, symbolSize=90),
                       "scale": {"domain": phases, "range": [kinds(i, phase) for i, phase in enumerate(phases)]}}
             for channel, kinds in (("color", lambda i, phase: COLORS.get(phase, GREY)), ("shape", lambda i, phase: SHAPES[i % len(SHAPES)]))}
     size = {"field": "ms", "type": "quantitative", "legend": None, "scale": {"domain": [0, max(p["ms"] for p in points)], "range": [30, 200]}}
-    named, line_height = [], math.log(high / low) * 14 / HEIGHT
+    named, line_height = [], math.log(high / low) * 17 / HEIGHT
     for p in points:
         if len(named) < MOST_LABELS and all(abs(math.log(p["y"] / other["y"])) > line_height for other in named):
-            named.append({**p, "text": cut(p["label"], width / 2 - 12, SMALL)})
+            named.append(p)
     middle = math.sqrt(x_from * x_to)  # a name stands on the side with more room
     sides = [("left", 9, [p for p in named if p["x"] <= middle]), ("right", -9, [p for p in named if p["x"] > middle])]
-    return {"width": width, "height": HEIGHT, "data": {"values": points},
-            "title": {"text": wrapped(f"Matrix products under the roofs: {rate(limits['bytes_per_s'], 'B/s')}, {rate(top, 'FLOP/s')}", width, 13), **HEAD}, "layer": [
+    return {"width": PLOT, "height": HEIGHT, "data": {"values": points},
+            "title": heading(wrap(f"Matrix products under the roofs: {rate(limits['bytes_per_s'], 'B/s')}, {rate(top, 'FLOP/s')}", 60), fontWeight="normal"), "layer": [
         {"data": {"values": line}, "mark": {"type": "line", "strokeWidth": 2, "color": INK, "clip": True, "aria": False}, "encoding": {"x": x, "y": y}},
         {"mark": {"type": "point", "filled": True, "opacity": 1, "stroke": PAPER, "strokeWidth": 0.5},
          "encoding": {"x": x, "y": y, **look, "size": size, "description": {"field": "aria", "type": "nominal"}}},
-        *({"data": {"values": of}, "mark": {"type": "text", "align": align, "baseline": "middle", "dx": dx, "fontSize": SMALL, "color": INK, "aria": False},
-           "encoding": {"x": x, "y": y, "text": {"field": "text", "type": "nominal"}}} for align, dx, of in sides)]}
+        *({"data": {"values": of}, **text("label", y, x, align=align, dx=dx, fontSize=SMALL, limit=PLOT / 2 - 12)} for align, dx, of in sides)]}
 
 
-def times_panel(bars, width, narrow):
+def times_panel(bars):
     y = {"field": "row", "type": "ordinal", "axis": None, "scale": {"type": "band", "padding": 0}}
     end = max([b["ms"] for b in bars] + [b["limit"] or 0 for b in bars])
-    x = {"field": "ms", "type": "quantitative", "scale": {"domain": [0, end * width / (width - 118)], "nice": False},
-         "axis": axis("ms per step", format=",~f", tickCount=3, labelFlush=narrow)}
-    limited, down = [{"filter": "datum.limit !== null"}], 9 if narrow else 0
-
-    def text(field, channel, **mark):
-        return {"mark": {"type": "text", "fontSize": 12, "color": INK, "baseline": "middle", "aria": False, **mark},
-                "encoding": {"y": y, "x": channel, "text": {"field": field, "type": "nominal"}}}
-
-    return {"width": width, "height": (40 if narrow else ROW) * len(bars), "data": {"values": bars},
-            "title": {"text": "Measured, and the ideal (tick)", **HEAD}, "layer": [
-        {"mark": {"type": "bar", "height": 14, "yOffset": down},
+    x = {"field": "ms", "type": "quantitative", "scale": {"domain": [0, end * PLOT / (PLOT - max(room(b["text"]) for b in bars))], "nice": False},
+         "axis": axis("ms per step", format=",~f", tickCount=4, labelFlush=True)}
+    return {"width": PLOT, "height": 42 * len(bars), "data": {"values": bars}, "title": heading("Measured, and the ideal (tick)", fontWeight="normal"), "layer": [
+        {"mark": {"type": "bar", "height": 14, "yOffset": 10},
          "encoding": {"y": y, "x": x, "color": {"field": "ink", "type": "nominal", "scale": None},
                       "description": {"field": "aria", "type": "nominal"}}},
-        {"mark": {"type": "tick", "orient": "vertical", "size": 20, "thickness": 3, "color": INK, "opacity": 1, "yOffset": down,
+        {"mark": {"type": "tick", "orient": "vertical", "size": 20, "thickness": 3, "color": INK, "opacity": 1, "yOffset": 10,
                   "aria": False},
-         "transform": limited, "encoding": {"y": y, "x": {**x, "field": "limit"}}},
-        {"transform": [{"calculate": "max(datum.ms, datum.limit)", "as": "end"}],
-         **text("text", {**x, "field": "end"}, align="left", dx=7, dy=down)},
-        text("part", {"value": 2}, align="left", dy=-9, limit=width) if narrow else
-        text("part", {"value": -8}, align="right", limit=LABEL)]}
-
-
-def drawing(limits, points, bars, narrow):
-    panels = [roofs(limits, points, NARROW - 66 if narrow else WIDTH)] if points else []
-    panels.append(times_panel(bars, NARROW - (66 if points else 16) if narrow else BARS, narrow))
-    return {"vconcat" if narrow else "hconcat": panels, "spacing": 26, "resolve": {"scale": {"x": "independent", "y": "independent"}}}
+         "transform": [{"filter": "datum.limit !== null"}], "encoding": {"y": y, "x": {**x, "field": "limit"}}},
+        {"transform": [{"calculate": "max(datum.ms, datum.limit)", "as": "end"}], **text("text", y, {**x, "field": "end"}, align="left", dx=7, dy=10)},
+        text("part", y, {"value": 2}, align="left", dy=-9, limit=PLOT)]}
 
 
 def latest(report):
@@ -126,7 +106,7 @@ def latest(report):
     return traces[-1] if traces else None
 
 
-def draw(report):
+def draw_roofline(report):
     trace = latest(report)
     if trace is None:
         return Missing("`ladder profile --trace --roofline --rung RUNG --out DIR`, then `ladder report STUDY --with DIR/RUNG.trace.json`")
@@ -139,4 +119,5 @@ def draw(report):
     left_out = len([p for p in roofline["parts"] if p["measured_ms"] is not None]) - len(bars)
     lines = ["×: measured / ideal, the least that the limits and the work allow" + (f" · {left_out} smaller parts are left out" if left_out > 0 else "")]
     about = About(f"{clean(trace['title'])} · {clean(trace['device']['name'])} · {clean(trace['created'])[:10]}", "; ".join(map(clean, trace.get("flags") or [])))
-    return Chart(title, lines, about, drawing(roofline["limits"], points, bars, False), drawing(roofline["limits"], points, bars, True))
+    panels = [*([roofs(roofline["limits"], points)] if points else []), times_panel(bars)]
+    return Chart(title, lines, about, stacked(panels))

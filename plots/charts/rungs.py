@@ -1,24 +1,20 @@
-"""What the charts with a row for each rung share: the rows' places, names, reasons, text columns and whiskers.
+"""What the charts with a row for each rung share: the rows' places, names, reasons, columns of figures and whiskers.
 
-All of a row is in one layered view: the text columns share the y scale of the bars, so they stay in line with them. In a narrow
-drawing the names stand above the bars.
+All of a row is in one layered view: the texts share the y scale of the bars, so they stay in line with them.
 """
 
-from letters import cut, is_guessed, text_width
 from study import confidence, has_number, label, reason
-from theme import GREY, INK, NARROW, PAPER, SMALL, TEXT, arrow, axis, legend
+from theme import GREY, PAPER, SMALL, TEXT, WIDTH, axis, legend, room, text
 from words import between, shorten
 
-LABEL_LIMIT = 220  # px
+COLUMN = 52        # px of a column of figures
 NAME_LENGTH = 80   # characters: a renderer takes minutes to cut thousands of them to a width
 BARS = "datum.reason === ''"
 
 
 def row(study, rung, position, **fields):
     """One rung of the chart's data. Every row has a reason or a bar."""
-    name = shorten(label(study, rung), NAME_LENGTH)
-    return {"row": position, "rung": cut(name, LABEL_LIMIT, TEXT) if is_guessed(name) else name,
-            "reason": "" if has_number(rung) else shorten(reason(rung), 200), **fields}
+    return {"row": position, "rung": shorten(label(study, rung), NAME_LENGTH), "reason": "" if has_number(rung) else shorten(reason(rung), 200), **fields}
 
 
 def interval(estimate):
@@ -55,37 +51,28 @@ def place_ends(data, field):
 
 
 class Rows:
-    """The places of a drawing's rows. `reach`: the px that a reason's text may take."""
+    """The places of a drawing's rows: in each the rung's name, with columns of figures at its right, and the bar below it."""
+    width, step, bar, down = WIDTH - 16, 48, 16, 12  # px; down: how far the bars are below the middle of their rows
 
-    def __init__(self, data, width, narrow, reach=None):
-        self.data, self.narrow = data, narrow
-        self.width = NARROW - 16 if narrow else width
-        self.step = 44 if narrow else 30 if len(data) <= 40 else 24
-        self.bar = 14 if narrow or self.step < 30 else 18
-        self.down = 11 if narrow else 0  # how far the bars are below the middle of their rows: the names are in the upper half
-        self.reach = self.width if narrow or reach is None else reach
+    def __init__(self, data):
+        self.data = data
         self.y = {"field": "row", "type": "ordinal", "axis": None,
                   "scale": {"type": "band", "padding": 0, "domain": [d["row"] for d in data]}}
 
-    def domain(self, text="text", others=()):
+    def domain(self, others=()):
         """[0, end] of the axis. The text at each bar's end stays inside the plotting area."""
-        room = {len(d[text]): max(self.width - 12 - text_width(d[text], TEXT, bold=True), self.width / 8) for d in self.data}
-        ends = [d["end"] * self.width / room[len(d[text])] for d in self.data if d["end"]]
+        ends = [d["end"] * self.width / max(self.width - 12 - room(d["text"]), self.width / 8) for d in self.data if d["end"]]
         return [0, max([*ends, *(1.05 * x for x in others)], default=0) or 1]
 
     def x(self, field, title, domain, **more):
         """The bars' axis, which is not drawn if no row has a bar."""
         bars = any(not d["reason"] for d in self.data)
         return {"field": field, "type": "quantitative", "scale": {"domain": domain, "nice": False, "zero": True},
-                "axis": axis(title, **{"tickCount": 5, "labelFlush": self.narrow, "labelBound": self.narrow, **more}) if bars else None}
+                "axis": axis(title, **{"tickCount": 5, "labelFlush": True, "labelBound": True, **more}) if bars else None}
 
-    def text(self, field, x, **mark):
-        return {"mark": {"type": "text", "fontSize": TEXT, "baseline": "middle", "color": INK, "aria": False, **mark},
-                "encoding": {"y": self.y, "x": x, "text": {"field": field, "type": "nominal"}}}
-
-    def at_end(self, x, field="text"):
+    def at_end(self, x):
         """The bold text at each bar's end."""
-        return {**self.text(field, {**x, "field": "end"}, align="left", dx=9, dy=self.down, fontWeight="bold"),
+        return {**text("text", self.y, {**x, "field": "end"}, align="left", dx=9, dy=self.down, fontWeight="bold"),
                 "transform": [{"filter": BARS}]}
 
     def blank(self):
@@ -98,23 +85,11 @@ class Rows:
                 "transform": [{"filter": BARS}],
                 "encoding": {"y": self.y, "x": x, "description": {"field": "aria", "type": "nominal"}, "color": color}}
 
-    def whiskers(self, x):
-        def at(end, mark, test):
-            return {"mark": {**mark, "yOffset": self.down}, "transform": [{"filter": f"{there} && {test}"}],
-                    "encoding": {"y": self.y, "x": {**x, "field": end}}}
-
-        there = "datum.lo !== null"
-        cap = {"type": "tick", "orient": "vertical", "size": 9, "thickness": 1.5, "color": INK, "opacity": 1, "aria": False}
-        return [{"mark": {"type": "rule", "strokeWidth": 1.5, "color": INK, "yOffset": self.down, "aria": False},
-                 "transform": [{"filter": there}], "encoding": {"y": self.y, "x": {**x, "field": "from"}, "x2": {"field": "to"}}},
-                at("from", cap, "datum.from === datum.lo"), at("to", cap, "datum.to === datum.hi"),
-                at("to", arrow("right"), "datum.to !== datum.hi")]
-
     def stack(self, parts, x, colors):
         """A bar of parts for each row, in the order of `colors`. A part: {row, part, order, size, aria}."""
         used = [name for name in colors if any(part["part"] == name for part in parts)]
         color = {"field": "part", "type": "nominal", "scale": {"domain": used, "range": [colors[name] for name in used]},
-                 "legend": legend(orient="top", columns=3 if self.narrow else 8, symbolType="square", symbolStrokeWidth=0, offset=22)}
+                 "legend": legend(orient="top", columns=4 if len(max(used, key=len)) < 12 else 3, symbolType="square", symbolStrokeWidth=0, offset=28)}
         return {"data": {"values": parts},
                 "mark": {"type": "bar", "height": self.bar, "yOffset": self.down, "stroke": PAPER, "strokeWidth": 1},
                 "encoding": {"y": self.y, "x": {**x, "field": "size", "stack": "zero"}, "color": color,
@@ -129,25 +104,23 @@ class Rows:
             ends[part["row"]] = ends.get(part["row"], 0) + part["size"]
         return list(ends.values())
 
-    def names(self, free=None):
-        """Names and reasons. `free`: the px that columns leave to the names of a narrow drawing."""
-        reasons = self.text("reason", {"value": 4}, align="left", color=GREY, fontStyle="italic", limit=self.reach, dy=self.down)
-        if self.narrow:
-            return [self.text("rung", {"value": 0}, align="left", dy=-9, limit=free or self.width), reasons]
-        room = max((text_width(d["rung"], TEXT) for d in self.data if is_guessed(d["rung"])), default=0)  # for a font that is only the reader's
-        return [self.text("rung", {"value": -10}, align="right", limit=LABEL_LIMIT), reasons,
-                *([{"mark": {"type": "rule", "opacity": 0, "aria": False}, "encoding": {"x": {"value": -10 - room}, "x2": {"value": 0}}}] if room else [])]
-
-    def column(self, field, head, right, ink=None, **mark):
-        """A column of text that ends `right` px from the left, with its head above."""
-        layer = self.text(field, {"value": right}, **{"align": "right", "dy": -9 if self.narrow else 0, **mark})
-        if self.narrow:
+    def texts(self, columns=(), wide=COLUMN):
+        """Names, reasons, and columns of figures with their heads: (field, head, what differs of the mark); `ink` is a field."""
+        layers = [text("rung", self.y, {"value": 0}, align="left", dy=-9, fontSize=TEXT - 1, limit=self.width - wide * len(columns)),
+                  text("reason", self.y, {"value": 4}, align="left", color=GREY, fontStyle="italic", fontSize=TEXT - 1, limit=self.width, dy=self.down)]
+        for position, (field, head, mark) in enumerate(columns, 1 - len(columns)):
+            at = self.width + wide * position
+            layer = text(field, self.y, {"value": at}, align="right", dy=-9, fontSize=SMALL, **{k: v for k, v in mark.items() if k != "ink"})
             layer["transform"] = [{"filter": BARS}]
-        if ink:
-            layer["encoding"]["color"] = {"field": ink, "type": "nominal", "scale": None}
-        return [layer, {"data": {"values": [{"head": head}]},
-                        "mark": {"type": "text", "align": mark.get("align", "right"), "fontSize": SMALL, "color": GREY, "aria": False},
-                        "encoding": {"x": {"value": right}, "y": {"value": -12}, "text": {"field": "head", "type": "nominal"}}}]
+            if "ink" in mark:
+                layer["encoding"]["color"] = {"field": mark["ink"], "type": "nominal", "scale": None}
+            layers += [layer, self.head(head, at)]
+        return layers
+
+    @staticmethod
+    def head(said, at, align="right"):
+        """A text above the rows."""
+        return {"data": {"values": [{"head": said}]}, **text("head", {"value": -12}, {"value": at}, align=align, fontSize=SMALL, color=GREY)}
 
     def view(self, layers):
-        return {"width": self.width, "height": self.step * max(len(self.data), 1), "layer": layers}
+        return {"width": self.width, "height": self.step * max(len(self.data), 1), "data": {"values": self.data}, "layer": layers}

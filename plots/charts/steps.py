@@ -11,7 +11,7 @@ from study import has_number, own_rungs
 from theme import BAR, DOUBT_INK, GREY, INK
 from words import milliseconds, number_of, shorten
 
-WIDTH, LEAST_ROW, RUN, MOST_ROWS, MOST_POINTS = 620, 30, 7, 24, 1200  # px and numbers of things; RUN: a run's line of points
+NAMES, LEAST_ROW, RUN, MOST_ROWS, MOST_POINTS = 22, 30, 7, 24, 1200  # px and numbers of things; RUN: a run's line of points
 KINDS = ["as planned", "disturbed", "failed"]
 COLORS, SHAPES = [BAR, DOUBT_INK, GREY], ["circle", "triangle-up", "square"]
 
@@ -82,13 +82,13 @@ def cut(points, low, high):
     return sum(point["beyond"] != "" for point in points)
 
 
-def drawing(data, points, medians, ends, narrow):
-    rows_ = Rows(data, WIDTH, narrow)
+def drawing(data, points, medians, ends):
+    rows_ = Rows(data)
     lines = max([d["runs"] for d in data], default=1)
     run = RUN if lines <= 12 else max(2, RUN * 12 / lines)
-    rows_.step = max(LEAST_ROW, run * lines + 10) + (22 if narrow else 0)
-    rows_.down = 10 if narrow else 0
-    reach = (rows_.step - (22 if narrow else 0)) / 2
+    rows_.step = max(LEAST_ROW, run * lines + 10) + NAMES
+    rows_.down = NAMES / 2
+    reach = (rows_.step - NAMES) / 2
 
     def at(of):
         return [{**p, "y": (p["row"] + 0.5) * rows_.step + rows_.down + (p["line"] - (data[p["row"]]["runs"] - 1) / 2) * run} for p in of]
@@ -114,17 +114,13 @@ def drawing(data, points, medians, ends, narrow):
         {"data": {"values": at(medians)}, "mark": {"type": "tick", "orient": "vertical", "size": max(run, 6), "thickness": 2.5, "color": INK, "opacity": 1},
          "encoding": {"x": x, "y": y, **described}},
     ]
-    right = rows_.width
-    names = rows_.names(right - 80)
-    if narrow:
-        names[0]["mark"]["dy"] = -rows_.step / 2 + 10
-    heads = rows_.column("text", "rung's number", right if narrow else right + 80, fontWeight="bold")
-    if narrow:
-        heads[0]["mark"]["dy"] = -rows_.step / 2 + 10
-    return {"data": {"values": data}, **rows_.view([*layers, *names, *heads])}
+    texts = rows_.texts([("text", "rung's number", {"fontWeight": "bold"})])
+    for name in (texts[0], texts[2]):
+        name["mark"]["dy"] = -rows_.step / 2 + 11
+    return rows_.view([*layers, *texts])
 
 
-def draw(part):
+def draw_steps(part):
     study = part["study"]
     rungs = own_rungs(study)
     data, points, medians, timed = rows(part, rungs[:MOST_ROWS])
@@ -142,4 +138,4 @@ def draw(part):
                          *([f"the first {MOST_ROWS} of {number_of(len(rungs), 'rung')}"] if len(rungs) > MOST_ROWS else [])])]
     counted = sum(run["status"] == "ok" for run in part["runs"])
     return Chart(f"Every step: {number_of(timed, 'timed step')} of {number_of(counted, 'run')}", [line for line in lines if line], about(study),
-                 drawing(data, points, medians, ends, False), drawing(data, points, medians, ends, True))
+                 drawing(data, points, medians, ends))

@@ -5,10 +5,10 @@ import math
 from charts import Chart, Missing, about
 from charts.rungs import interval, whiskers_said, with_interval
 from study import has_number, measured, memory_unit, reason, runs_said, swept_value
-from theme import INK, NARROW, SERIES, SHAPES, arrow, axis, legend
+from theme import PLOT, SERIES, SHAPES, axis, legend, whiskers
 from words import clean, count, memory, shorten
 
-PANEL, BESIDE, MOST = 380, 8, 24  # px; BESIDE: at most between the marks of two series at one size; MOST: series
+BESIDE, MOST = 8, 24  # px; BESIDE: at most between the marks of two series at one size; MOST: series
 HEADS = {"batch": "batch size, sequences", "context": "context length, tokens", "accumulation": "gradient accumulation, micro-steps per step"}
 
 
@@ -36,7 +36,7 @@ def rows(study):
     data, without = ([d for d in of if d["series"] in names[:MOST]] for of in (data, without))
     edge = top(data, "rate")
     for d in data:
-        d["to"] = None if d["hi"] is None else min(d["hi"], edge)
+        d["from"], d["to"] = d["lo"], None if d["hi"] is None else min(d["hi"], edge)
     return data, without, len(names)
 
 
@@ -51,7 +51,7 @@ def looks(names):
             "shape": [SHAPES[i % (len(SERIES) - 1)] for i in range(len(names))]}
 
 
-def places(values, series, width):
+def places(values, series, width=PLOT):
     """(the log axis' domain, the factor between the marks of two series at one size). The marks of a size stay within the panel and
     apart from those of the next size."""
     steps = [math.log(b / a) for a, b in zip(values, values[1:])] or [1.0]
@@ -62,13 +62,12 @@ def places(values, series, width):
     return [values[0] / math.exp(margin), values[-1] * math.exp(margin)], math.exp(apart * (whole + 2 * margin) / width)
 
 
-def drawing(study, data, without, narrow):
+def drawing(study, data, without):
     what = study["swept"]
     unit_name = memory_unit(study)[0]
     names = list(dict.fromkeys(d["series"] for d in [*data, *without]))
     values = sorted({r["workload"][what] for r in study["rungs"]})
-    width = NARROW - 70 if narrow else PANEL
-    domain, factor = places(values, len(names), width)
+    domain, factor = places(values, len(names))
 
     def beside(points):
         return [{**d, "at": d["value"] * factor ** (names.index(d["series"]) - (len(names) - 1) / 2)} for d in points]
@@ -76,7 +75,7 @@ def drawing(study, data, without, narrow):
     x = {"field": "at", "type": "quantitative",
          "scale": {"type": "log", "base": 2, "domain": domain, "nice": False},
          "axis": axis(HEADS[what], values=values, format="d", grid=False)}
-    shown = legend(columns=1 if narrow else 2, labelLimit=290 if narrow else 330) if len(names) > 1 else None
+    shown = legend(columns=1) if len(names) > 1 else None
     look = {channel: {"field": "series", "type": "nominal", "scale": {"domain": names, "range": kinds}, "legend": shown}
             for channel, kinds in looks(names).items()}
 
@@ -89,21 +88,14 @@ def drawing(study, data, without, narrow):
                   {"data": {"values": beside(without)}, "mark": {"type": "text", "text": "×", "fontSize": 15, "baseline": "bottom"},
                    "encoding": {"x": x, "y": {"datum": 0}, "description": {"field": "aria", "type": "nominal"}, "color": look["color"]}}]
         if field == "rate":
-            # In ink and over the points, so that an interval shorter than its point is seen.
-            there = "datum.lo !== null"
-            layers.append({"mark": {"type": "rule", "strokeWidth": 1.5, "color": INK, "aria": False}, "transform": [{"filter": there}],
-                           "encoding": {"x": x, "y": {**y, "field": "lo"}, "y2": {"field": "to"}}})
-            cap = {"type": "tick", "orient": "horizontal", "size": 7, "thickness": 1.5, "color": INK, "opacity": 1, "aria": False}
-            layers += [{"mark": mark, "transform": [{"filter": f"{there} && {test}"}], "encoding": {"x": x, "y": {**y, "field": end}}}
-                       for end, mark, test in (("lo", cap, "true"), ("to", cap, "datum.to === datum.hi"),
-                                               ("to", arrow("up"), "datum.to !== datum.hi"))]
-        return {"width": width, "height": 260, "layer": layers}
+            layers += whiskers(x, y, upright=True)  # over the points, so that an interval shorter than its point is seen
+        return {"width": PLOT, "height": 260, "layer": layers}
 
-    return {"data": {"values": beside(data)}, "vconcat" if narrow else "hconcat": [
+    return {"data": {"values": beside(data)}, "vconcat": [
         panel("rate", "tokens/s", "~s"), panel("memory", f"peak {unit_name}", ",~r" if unit_name == "GiB" else ",.0f")]}
 
 
-def draw(part):
+def draw_sweep(part):
     study = part["study"]
     if study["mode"] != "sweep" or len({r["workload"][study["swept"]] for r in study["rungs"]}) < 2:
         return Missing("`ladder ablate --sweep batch=1,2,4 --rung bf16 --rung flash`, also of `context=` and `accumulation=`")
@@ -112,4 +104,4 @@ def draw(part):
     data, without, series = rows(study)
     lines = [" · ".join([runs_said(study), whiskers_said(study, data), *(["×: no number"] if without else []),
                          *([f"the first {MOST} of {series} series"] if series > MOST else [])])]
-    return Chart(study["said"]["headline"], lines, about(study), drawing(study, data, without, False), drawing(study, data, without, True))
+    return Chart(study["said"]["headline"], lines, about(study), drawing(study, data, without))

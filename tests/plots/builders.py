@@ -178,8 +178,14 @@ def said_of(study):
 
 def unusable(report):
     """The report, of whose first study nothing can be claimed."""
-    report["studies"][0]["said"] |= {"headline": "Not usable: other work ran during 32 of 32 runs", "lines": [], "remarks": [
+    part = report["studies"][0]
+    part["said"] |= {"headline": "Not usable: other work ran during 32 of 32 runs", "lines": [], "remarks": [
         remark("bad", "Other work ran during 32 of 32 runs.", "unusable", "Stop the other work.")]}
+    part["study"]["headline"] = None  # as the program writes it
+    for r in part["study"]["rungs"]:
+        r["speedup_first"] = r["speedup_previous"] = None
+        for peer in r.get("peers", []):
+            peer.update(ratio=None, lo=None, hi=None)
     return report
 
 

@@ -9,10 +9,8 @@ from itertools import combinations
 import pytest
 
 import charts
-import page
 import picture
 import theme
-from letters import text_width
 
 COLORS = set(theme.DARK) - {"black", "#000", "#888", "#ddd"}  # these are Vega's own
 
@@ -37,11 +35,6 @@ def rows_of(drawing):
     return drawing["data"]["values"]
 
 
-def draw(name, argument):
-    """The chart of that name, of a part of a report or of a document."""
-    return charts.module(name).draw(argument)
-
-
 def texts(svg):
     """[(text, left, right, y)] on the picture. The width is the least that the letters may take."""
     out = []
@@ -64,31 +57,27 @@ def texts(svg):
 
 
 def drawn(chart):
-    """Checks a chart, and returns its two pictures as SVG, wide and narrow."""
+    """Checks a chart, and returns its drawing as SVG."""
     assert isinstance(chart, charts.Chart), chart
     pytest.importorskip("vl_convert")
-    for line in [*chart.lines, chart.about.source, chart.about.warnings]:
+    for line in [*chart.lines, *chart.about]:
         assert line.isprintable() and len(line) <= 700, line
-    assert len(chart.lines) <= 2 and all(text_width(line, 13) <= theme.WIDE for line in chart.lines), chart.lines
-    svgs = []
-    for drawing, most in ((chart.wide, theme.WIDE), (chart.narrow, theme.NARROW)):
-        text = json.dumps(drawing, allow_nan=False)
-        assert set(re.findall(r"#[0-9a-fA-F]{3,8}\b", text.replace('"#rung-', '"'))) <= COLORS
-        assert not [size for key in ("fontSize", "labelFontSize", "titleFontSize") for size in values(drawing, key) if size < 11]
-        for mark in values(drawing, "mark"):
-            assert mark.get("aria") is False or mark["type"] in ("bar", "point", "line", "tick") or "text" in mark, mark
-        svg = page.drawn(drawing, chart.title)
-        width = float(re.search(r'viewBox="0 0 ([\d.]+) ', svg)[1])
-        assert width <= most
-        assert not re.search(r"NaN|undefined|>null<|<script", svg)
-        on_picture = texts(svg)
-        cut = [t for t in on_picture if t[1] < -1 or t[2] > width + 1]
-        assert not cut, cut
-        over = [(a, b) for a, b in combinations(on_picture, 2) if abs(a[3] - b[3]) < 8 and a[1] < b[2] and b[1] < a[2]]
-        assert not over, over
-        svgs.append(svg)
-    assert chart.title[:12] in " ".join(text for text, *_ in texts(picture.framed(chart, svgs[0])))
-    return svgs
+    assert len(chart.lines) <= 2, chart.lines
+    text = json.dumps(chart.drawing, allow_nan=False)
+    assert set(re.findall(r"#[0-9a-fA-F]{3,8}\b", text.replace('"#rung-', '"'))) <= COLORS
+    assert not [size for key in ("fontSize", "labelFontSize", "titleFontSize") for size in values(chart.drawing, key) if size < theme.SMALL]
+    for mark in values(chart.drawing, "mark"):
+        assert mark.get("aria") is False or mark["type"] in ("bar", "point", "line", "tick") or "text" in mark, mark
+    svg = picture.rendered(theme.bare(chart.drawing, chart.title))
+    width = float(re.search(r'viewBox="0 0 ([\d.]+) ', svg)[1])
+    assert width <= theme.WIDTH
+    assert not re.search(r"NaN|undefined|>null<|<script", svg)
+    on_picture = texts(svg)
+    cut = [t for t in on_picture if t[1] < -1 or t[2] > width + 1]
+    assert not cut, cut
+    over = [(a, b) for a, b in combinations(on_picture, 2) if abs(a[3] - b[3]) < 8 and a[1] < b[2] and b[1] < a[2]]
+    assert not over, over
+    return svg
 
 
 def on_picture(svg):

@@ -4,12 +4,12 @@ import copy
 
 import pytest
 from builders import GIB, LADDER, NASTY, command, complete, make, mixed, part_of, report_of, unusable, valid, with_peers, without_number
-from drawings import draw, drawn, on_picture, rows_of, said, values
+from drawings import drawn, on_picture, rows_of, said
 
 import charts
 import study as of
 import theme
-from charts import ladder, phases
+from charts import draw, ladder, phases
 
 ALL = ["ladder", "memory", "phases_of_all", "energy"]
 ARROW = 'd="M2.905,0L-2.905,'  # to the right
@@ -41,16 +41,15 @@ def test_a_row_for_each_rung_that_was_to_be_measured_and_a_reason_where_there_is
     lose(study, 3, "failed", "exit status 3")
     lose(study, 4, "void", "losses differ")
     chart = of_study(name, study)
-    for drawing, svg in zip((chart.wide, chart.narrow), drawn(chart)):
-        shown, rows = on_picture(svg), rows_of(drawing)
-        assert "another device" not in str(drawing) and "before the reference" not in str(drawing)
-        if name == "phases_of_all":  # of traced rungs only
-            assert [r["rung"] for r in rows] == ["plain fp32", "+ graph capture", "+ zero copy data"]
-            continue
+    svg, rows = drawn(chart), rows_of(chart.drawing)
+    assert "another device" not in str(chart.drawing) and "before the reference" not in str(chart.drawing)
+    if name == "phases_of_all":  # of traced rungs only
+        assert [r["rung"] for r in rows] == ["plain fp32", "+ graph capture", "+ zero copy data"]
+    else:
         assert [r["rung"] for r in rows] == ["plain fp32", *("+ " + study["rungs"][i]["title"] for i in (3, 4, 5, 6))]
         reasons = ["", "failed: exit status 3", "void: losses differ", "", ""]
         assert [r["reason"] for r in rows] == reasons
-        assert all(text in shown for text in [*(r["rung"] for r in rows), *filter(None, reasons)])
+        assert all(text in on_picture(svg) for text in [*(r["rung"] for r in rows), *filter(None, reasons)])
         assert not any(text.startswith("+ vocab 50304:") for text in said(svg)) and any(text.startswith("+ zero copy data: ") for text in said(svg))
     assert chart.about.source.endswith("gpt2-124m · NVIDIA Example · 2026-01-02")
 
@@ -58,7 +57,7 @@ def test_a_row_for_each_rung_that_was_to_be_measured_and_a_reason_where_there_is
 @pytest.mark.parametrize("name", ALL)
 def test_rungs_of_every_number_name_and_size(name):
     chart = of_study(name, complete([(f"{i} {NASTY if i % 20 == 0 else ''}", 1000.0 - 4 * i) for i in range(100)]))
-    assert all(len(r["rung"]) <= 80 for r in rows_of(chart.wide))
+    assert all(len(r["rung"]) <= 80 for r in rows_of(chart.drawing))
     drawn(chart)
     if name != "phases_of_all":  # one rung alone is the one that leads
         drawn(of_study(name, complete([("plain fp32", 1512.0)])))
@@ -92,8 +91,7 @@ def test_disturbed_rungs_say_so():
     study = complete()
     study["rungs"][2]["flags"] = ["throttled"]
     for name in ("ladder", "phases_of_all", "energy"):
-        for svg in drawn(of_study(name, study)):
-            assert any(text.startswith("+ SDPA attention: ") and "disturbed" in text for text in said(svg)), name
+        assert any(text.startswith("+ SDPA attention: ") and "disturbed" in text for text in said(drawn(of_study(name, study)))), name
 
 
 # ---- the ladder
@@ -105,19 +103,19 @@ def test_the_ladders_bars_are_tokens_per_second_and_its_figures_those_of_the_stu
     study["rungs"][4]["speedup_previous"].update(ratio=0.998, lo=0.9, hi=1.1)
     study["rungs"][5]["mfu"].update(value=None, peak_flops=None, reason="no peak")
     chart = of_study("ladder", study)
-    rows = rows_of(chart.wide)
+    rows = rows_of(chart.drawing)
     assert [rows[2][k] for k in ("rate", "lo", "hi", "text", "step", "total", "ms", "memory", "mfu")] == [
         13000.0, 12900.0, 13150.0, "13.0K", "7.77×", "8.88×", "760", "27.0", "17.1 %"]
     assert (rows[0]["step"], rows[0]["total"], rows[5]["mfu"]) == ("—", "—", "—")
-    wide, narrow = drawn(chart)
+    svg = drawn(chart)
     assert ("+ SDPA attention: 13.0K tokens/s (12.9K to 13.2K), 760 ms, against the rung before 7.77× (7.00× to 8.00×), so far 8.88× (8.50× to 9.00×)"
-            in said(wide))
-    assert {"× step", "× total", "ms", "GiB", "MFU", "13.0K", "7.77×", "27.0"} <= set(on_picture(wide)) and {"× step", "× total", "7.77×"} <= set(on_picture(narrow))
-    axis = chart.wide["layer"][1]["encoding"]["x"]
+            in said(svg))
+    assert {"× step", "× total", "ms", "GiB", "MFU", "13.0K", "7.77×", "27.0"} <= set(on_picture(svg))
+    axis = chart.drawing["layer"][1]["encoding"]["x"]
     assert axis["field"] == "kept" and axis["scale"]["domain"][0] == 0
     assert chart.title == "2.61× faster than “plain fp32”"
     assert chart.lines == ["median of 5 runs · whiskers: 95 % confidence · × paired within repeats · green: gained over the rung before · pale: no clear change"]
-    assert "MFU" not in str(of_study("ladder", make()).wide)
+    assert "MFU" not in str(of_study("ladder", make()).drawing)
     assert isinstance(of_study("ladder", make() | {"mode": "sweep", "swept": "batch"}), charts.Missing)
 
 
@@ -131,15 +129,15 @@ def test_a_gain_is_green_and_a_loss_orange_only_if_the_interval_says_so():
     study["rungs"][6]["speedup_previous"].update(lo=1, hi=1.4)
     chart = of_study("ladder", study)
     rate = [1e6 / ms for ms in (1000, 600, 900, 850, 800, 500, 400)]
-    assert [(r["change"], r["kept"], r["before"]) for r in rows_of(chart.wide)] == [
+    assert [(r["change"], r["kept"], r["before"]) for r in rows_of(chart.drawing)] == [
         ("", rate[0], None), ("gained", rate[0], rate[0]), ("lost", rate[2], rate[1]), ("unclear", rate[3], None), ("", rate[4], None),
         ("", rate[5], None), ("unclear", rate[6], None)]
-    assert [r["step_ink"] for r in rows_of(chart.wide)] == [theme.INK, theme.INK, theme.SLOWER_INK, theme.GREY, theme.SLOWER_INK, theme.GREY, theme.GREY]
+    assert [r["step_ink"] for r in rows_of(chart.drawing)] == [theme.INK, theme.INK, theme.SLOWER_INK, theme.GREY, theme.SLOWER_INK, theme.GREY, theme.GREY]
     assert "green: gained over the rung before · orange: lost · pale: no clear change" in chart.lines[0]
-    for drawing, svg in zip((chart.wide, chart.narrow), drawn(chart)):
-        bar, between = [layer for layer in drawing["layer"] if layer["mark"]["type"] == "bar"][1:3]
-        assert bar["encoding"]["x"]["field"] == "kept" and (between["encoding"]["x"]["field"], between["encoding"]["x2"]["field"]) == ("rate", "before")
-        assert [svg.count(f'fill="{colour}"') for colour in (theme.SAVED, theme.SLOWER_BAR, theme.PALE_BAR)] == [1, 1, 2]
+    bar, between = [layer for layer in chart.drawing["layer"] if layer["mark"]["type"] == "bar"][1:3]
+    assert bar["encoding"]["x"]["field"] == "kept" and (between["encoding"]["x"]["field"], between["encoding"]["x2"]["field"]) == ("rate", "before")
+    svg = drawn(chart)
+    assert [svg.count(f'fill="{colour}"') for colour in (theme.SAVED, theme.SLOWER_BAR, theme.PALE_BAR)] == [1, 1, 2]
 
 
 def test_commands_that_add_nothing_to_one_another_stand_beside_the_first():
@@ -150,27 +148,27 @@ def test_commands_that_add_nothing_to_one_another_stand_beside_the_first():
         compared = {**study["rungs"][1]["speedup_first"], "ratio": ratio, "lo": ratio - 0.01, "hi": ratio + 0.01}
         r["speedup_first"], r["speedup_previous"] = compared, compared if rate > 100 else None
     chart = of_study("ladder", study)
-    assert [(r["before"], r["kept"], r["change"]) for r in rows_of(chart.wide)] == [(None, 100.0, ""), (100.0, 100.0, "gained"), (100.0, 100.0, "gained")]
-    assert "green: gained over the first" in chart.lines[0] and "against the first" in rows_of(chart.wide)[2]["aria"]
-    for svg in drawn(chart):
-        assert "× first" in on_picture(svg) and not {"× step", "× total"} & {*on_picture(svg)}
+    assert [(r["before"], r["kept"], r["change"]) for r in rows_of(chart.drawing)] == [(None, 100.0, ""), (100.0, 100.0, "gained"), (100.0, 100.0, "gained")]
+    assert "green: gained over the first" in chart.lines[0] and "against the first" in rows_of(chart.drawing)[2]["aria"]
+    texts = on_picture(drawn(chart))
+    assert "× first" in texts and not {"× step", "× total"} & {*texts}
 
 
 def test_a_name_in_the_ladder_leads_to_its_rung():
     chart = of_study("ladder", mixed())
-    assert [r["link"] for r in rows_of(chart.wide)] == [f"#rung-{i}" for i in (0, 2, 3, 4, 5, 6, 7, 8)]
+    assert [r["link"] for r in rows_of(chart.drawing)] == [f"#rung-{i}" for i in (0, 2, 3, 4, 5, 6, 7, 8)]
 
 
 def test_a_speed_without_an_interval_and_one_whose_interval_tells_nothing_have_no_whiskers():
     once = of_study("ladder", make(runs=1))
     drawn(once)
-    assert once.lines == ["a single run · no interval · × paired within repeats"] and all(r["lo"] is None for r in rows_of(once.wide))
+    assert once.lines == ["a single run · no interval · × paired within repeats"] and all(r["lo"] is None for r in rows_of(once.drawing))
     study = complete()
     for lo in (900, 0, -5.0):
         study["rungs"][3]["tokens_per_s"].update(lo=lo, hi=1e7)
         chart = of_study("ladder", study)
-        assert (rows_of(chart.wide)[3]["lo"], rows_of(chart.wide)[3]["to"]) == (None, None)
-        assert all("unknown" not in text for svg in drawn(chart) for text in said(svg))
+        assert (rows_of(chart.drawing)[3]["lo"], rows_of(chart.drawing)[3]["to"]) == (None, None)
+        assert all("unknown" not in text for text in said(drawn(chart)))
 
 
 def test_an_interval_that_would_dwarf_the_bars_ends_in_an_arrow():
@@ -178,20 +176,18 @@ def test_an_interval_that_would_dwarf_the_bars_ends_in_an_arrow():
     plain = of_study("ladder", study)
     study["rungs"][3]["tokens_per_s"].update(lo=4e3, hi=3.9e4)
     chart = of_study("ladder", study)
-    rows = rows_of(chart.wide)
+    rows = rows_of(chart.drawing)
     assert (rows[3]["from"], rows[3]["to"], rows[3]["hi"]) == (4e3, 1.5 * max(row["rate"] for row in rows), 3.9e4)
     assert any("arrow: it goes on" in line for line in chart.lines) and not any("arrow" in line for line in plain.lines)
-    for svg, usual in zip(drawn(chart), drawn(plain)):
-        assert any("(4.00K to 39.0K)" in text for text in said(svg)) and (svg.count(ARROW), usual.count(ARROW)) == (1, 0)
+    svg, usual = drawn(chart), drawn(plain)
+    assert any("(4.00K to 39.0K)" in text for text in said(svg)) and (svg.count(ARROW), usual.count(ARROW)) == (1, 0)
 
 
 def test_a_study_that_is_not_usable_claims_nothing():
     part = of.told(unusable(report_of(with_peers(("PyTorch eager", 2.0))))["studies"][0])
-    for r in part["study"]["rungs"]:
-        assert r["speedup_first"] is r["speedup_previous"] is None and all(peer["ratio"] is None for peer in r.get("peers", []))
     chart = draw("ladder", part)
     drawn(chart)
-    assert {(r["step"], r["total"], r["change"]) for r in rows_of(chart.wide)} == {("—", "—", "unclear")} and chart.title.startswith("Not usable") and "pale: nothing is claimed" in chart.lines[0]
+    assert {(r["step"], r["total"], r["change"]) for r in rows_of(chart.drawing)} == {("—", "—", "unclear")} and chart.title.startswith("Not usable") and "pale: nothing is claimed" in chart.lines[0]
     assert draw("memory", part).title == "Peak memory" and draw("peers", part).title == "Next to PyTorch"
     assert chart.about.warnings == "Other work ran during 32 of 32 runs."
 
@@ -203,12 +199,11 @@ def test_the_fastest_compiled_peer_is_a_line_across_the_ladder():
         rung["peer"] = "pytorch-compile"
         rung["tokens_per_s"]["median"] = rate
     chart = of_study("ladder", study)
-    lines = [layer for layer in chart.wide["layer"] if "peer" in layer.get("data", {}).get("values", [{}])[0]]
-    assert [layer["mark"]["type"] for layer in lines] == ["rule", "text"] and len(chart.wide["layer"]) == len(without.wide["layer"]) + 2
+    lines = [layer for layer in chart.drawing["layer"] if "peer" in layer.get("data", {}).get("values", [{}])[0]]
+    assert [layer["mark"]["type"] for layer in lines] == ["rule", "text"] and len(chart.drawing["layer"]) == len(without.drawing["layer"]) + 2
     assert lines[0]["data"]["values"] == [{"peer": 1414.0, "said": "PyTorch compiled, 1.41K"}]
-    for svg in drawn(chart):
-        assert "PyTorch compiled, 1.41K" in "".join(said(svg))
-    assert len(rows_of(chart.wide)) == 7 and "PyTorch eager" not in str(chart.wide)  # a peer is no rung
+    assert "PyTorch compiled, 1.41K" in "".join(said(drawn(chart)))
+    assert len(rows_of(chart.drawing)) == 7 and "PyTorch eager" not in str(chart.drawing)  # a peer is no rung
     without_number(study, len(study["rungs"]) - 2, "failed", "exit status 1")
     assert ladder.compiled(study)[0]["peer"] == 1180.0
     without_number(study, len(study["rungs"]) - 1, "failed", "exit status 1")
@@ -222,21 +217,21 @@ def test_memory_is_a_stack_inside_the_peaks_outline():
     for r in study["rungs"][1:]:
         r["memory"]["weight_copies_bytes"] = 3 * GIB
     chart = of_study("memory", study)
-    parts = parts_of(chart.wide)
+    parts = parts_of(chart.drawing)
     assert [(p["part"], p["size"]) for p in parts[:5]] == [("weights", 1.0), ("gradients", 1.0), ("optimizer state", 2.0), ("activations", 20.0),
                                                           ("other", 7.0)]
     assert [(p["part"], p["size"]) for p in parts if p["row"] == 1][3] == ("16-bit weights", 3.0)
-    assert [(r["peak"], r["reserved"], r["text"], r["reserved_text"]) for r in rows_of(chart.wide)[:2]] == [
+    assert [(r["peak"], r["reserved"], r["text"], r["reserved_text"]) for r in rows_of(chart.drawing)[:2]] == [
         (31.0, 33.0, "31.0", "33.0"), (29.0, 31.0, "29.0", "31.0")]
     assert chart.lines == ["outline: peak of all runs; grey tick: peak reserved by the allocator"] and chart.title == "Peak memory 31.0 → 19.0 GiB"
-    outline, = (layer for layer in chart.wide["layer"] if layer["mark"].get("stroke") == "#111827")
+    outline, = (layer for layer in chart.drawing["layer"] if layer["mark"].get("stroke") == "#111827")
     assert outline["mark"]["fill"] is None
-    assert {"plain fp32: optimizer state 2.0 GiB", "plain fp32: peak 31.0 GiB, reserved 33.0 GiB"} <= set(said(drawn(chart)[0]))
+    assert {"plain fp32: optimizer state 2.0 GiB", "plain fp32: peak 31.0 GiB, reserved 33.0 GiB"} <= set(said(drawn(chart)))
     study["rungs"][0]["memory"].update(activations_bytes=90 * GIB)  # beyond the peak, and below nothing
     study["rungs"][1]["memory"].update(activations_bytes=-5 * GIB)
     odd = of_study("memory", study)
     drawn(odd)
-    assert [p["part"] for p in parts_of(odd.wide) if p["row"] == 1] == ["weights", "gradients", "optimizer state", "16-bit weights", "other"]
+    assert [p["part"] for p in parts_of(odd.drawing) if p["row"] == 1] == ["weights", "gradients", "optimizer state", "16-bit weights", "other"]
     same = make()
     for r in same["rungs"]:
         r["peak_memory_bytes"] = 44 * 2**20 + r["index"]
@@ -251,17 +246,17 @@ def test_memory_is_a_stack_inside_the_peaks_outline():
 def test_phases_stand_in_the_order_of_a_step_with_idle_time_last():
     study = complete()
     chart = of_study("phases_of_all", study, ideal=("+ SDPA attention", {"backward": 30.0, "forward": 15.0, "head": 2.0, "data": 0}))
-    first = [p for p in parts_of(chart.wide) if p["row"] == 0]
+    first = [p for p in parts_of(chart.drawing) if p["row"] == 0]
     assert [(p["part"], p["size"]) for p in first] == [("data", 5.0), ("forward", 300.0), ("backward", 400.0), ("clip", 20.0),
                                                        ("update", 70.0), ("other", 4.0), ("idle", 100.0)]
-    assert rows_of(chart.wide)[-1]["rung"] == "ideal for SDPA attention"
-    assert [(p["part"], p["size"]) for p in parts_of(chart.wide) if p["row"] == 7] == [("forward", 15.0), ("backward", 30.0), ("other", 2.0)]
-    assert [r["busy"] for r in rows_of(chart.wide)[:2]] == ["90 %", "89 %"]
-    wide, narrow = drawn(chart)
-    assert {"plain fp32: idle 100 ms", "plain fp32: no phase 4.00 ms"} <= set(said(narrow)) and "busy" in on_picture(wide)
-    assert "ideal" not in str(of_study("phases", study, ideal=("another rung", {"forward": 1.0})).wide)
-    lead = of_study("phases", study, ideal=("+ zero copy data", {"forward": 1.0}))  # what counts, wide
-    assert [row["rung"] for row in rows_of(lead.wide)] == ["+ zero copy data", "its ideal"] and lead.title == "Where the time goes: backward 394 of 579 ms"
+    assert rows_of(chart.drawing)[-1]["rung"] == "ideal for SDPA attention"
+    assert [(p["part"], p["size"]) for p in parts_of(chart.drawing) if p["row"] == 7] == [("forward", 15.0), ("backward", 30.0), ("other", 2.0)]
+    assert [r["busy"] for r in rows_of(chart.drawing)[:2]] == ["90 %", "89 %"]
+    svg = drawn(chart)
+    assert {"plain fp32: idle 100 ms", "plain fp32: no phase 4.00 ms"} <= set(said(svg)) and "busy" in on_picture(svg)
+    assert "ideal" not in str(of_study("phases", study, ideal=("another rung", {"forward": 1.0})).drawing)
+    lead = of_study("phases", study, ideal=("+ zero copy data", {"forward": 1.0}))  # what counts
+    assert [row["rung"] for row in rows_of(lead.drawing)] == ["+ zero copy data", "its ideal"] and lead.title == "Where the time goes: backward 394 of 579 ms"
 
 
 def test_phases_of_traces_that_know_less():
@@ -275,7 +270,7 @@ def test_phases_of_traces_that_know_less():
     chart = of_study("phases_of_all", study)
     drawn(chart)
     assert chart.lines[0].endswith(" · not traced: " + "+ bf16 autocast")
-    assert {d["busy"] for d in rows_of(chart.wide)} == {"—"} and len(rows_of(chart.wide)) == len(study["rungs"]) - 1
+    assert {d["busy"] for d in rows_of(chart.drawing)} == {"—"} and len(rows_of(chart.drawing)) == len(study["rungs"]) - 1
     assert [p[0] for p in phases.parts_of(study["rungs"][-1])] == ["other", "other", "idle"]
 
 
@@ -286,13 +281,13 @@ def test_energy_has_one_unit_for_all_rows():
     del study["rungs"][1]["joules_per_token"]
     chart = of_study("energy", study, runs=[])
     drawn(chart)
-    assert [r["text"] for r in rows_of(chart.wide)[:3]] == ["52.0 mJ", "", "42.0 mJ"] and chart.title == "Energy: 52.0 → 22.0 mJ per token"
-    assert rows_of(chart.wide)[1]["reason"] == "not recorded" and "no interval" in chart.lines[0]
+    assert [r["text"] for r in rows_of(chart.drawing)[:3]] == ["52.0 mJ", "", "42.0 mJ"] and chart.title == "Energy: 52.0 → 22.0 mJ per token"
+    assert rows_of(chart.drawing)[1]["reason"] == "not recorded" and "no interval" in chart.lines[0]
     short = "the timed steps took 0.90 s, too short for the energy counter"
     runs = [{"rung": 1, "flags": [], "conditions": {"notes": {"joules_per_token": short}}}]
-    assert rows_of(of_study("energy", study, runs=runs).wide)[1]["reason"] == short
+    assert rows_of(of_study("energy", study, runs=runs).drawing)[1]["reason"] == short
     study["rungs"][0]["joules_per_token"] = 2.5
-    assert [r["text"] for r in rows_of(of_study("energy", study).wide)[::2][:2]] == ["2.50 J", "0.042 J"]
+    assert [r["text"] for r in rows_of(of_study("energy", study).drawing)[::2][:2]] == ["2.50 J", "0.042 J"]
     assert "NVIDIA GPU" in of_study("energy", make()).run and "no run of this study has it" in of_study("energy", make(device="cuda")).run
 
 
@@ -300,11 +295,11 @@ def test_energy_has_one_unit_for_all_rows():
 
 def test_peers_stand_below_our_rung():
     chart = of_study("peers", with_peers(("PyTorch eager", 2.0), ("PyTorch compile", 1.25)))
-    wide, _ = drawn(chart)
-    rows = rows_of(chart.wide)
+    svg = drawn(chart)
+    rows = rows_of(chart.drawing)
     assert rows[0] == {"group": "+ zero copy data"} and chart.title == "Next to PyTorch: 1.25× as fast as PyTorch compile"
     assert [(d["rung"], d["ours"], d["ratio"]) for d in rows[1:]] == [("ladder", True, ""), ("PyTorch eager", False, "2.00×"), ("PyTorch compile", False, "1.25×")]
-    assert any("PyTorch compile: 724 ms (717 ms to 731 ms), ours is 1.25× (1.23× to 1.27×) as fast" in text for text in said(wide))
+    assert any("PyTorch compile: 724 ms (717 ms to 731 ms), ours is 1.25× (1.23× to 1.27×) as fast" in text for text in said(svg))
 
 
 def test_peers_that_are_as_fast_failed_or_ran_once():
@@ -319,5 +314,5 @@ def test_peers_that_are_as_fast_failed_or_ran_once():
     once["rungs"][-2]["peers"][0].update(ratio=None, lo=None, hi=None)
     chart = of_study("peers", once)
     drawn(chart)
-    assert "failed: exit status 1" in [d["reason"] for d in rows_of(chart.wide)[1:]] and chart.title == "Next to PyTorch"
+    assert "failed: exit status 1" in [d["reason"] for d in rows_of(chart.drawing)[1:]] and chart.title == "Next to PyTorch"
     assert "--with-peer pytorch" in of_study("peers", make()).run

@@ -1,18 +1,18 @@
 """The charts of a training, of a sweep of learning rates and of a study of time to loss, and their pages: structure and texts, not pixels."""
 
 import copy
-import json
 import re
 
 import pytest
 from builders import NASTY, REASONS, lr_sweep_of, table, to_loss_of, training_report_of, valid
-from drawings import data, draw, drawn, spoken, values
+from drawings import data, drawn, spoken, values
 
 import charts
 import markdown
 import page
 import theme
-import training_view
+import views
+from charts import draw
 from charts.losses import LINE
 
 
@@ -22,20 +22,20 @@ def test_a_training_has_a_chart_for_each_of_its_figures(report):
         chart = draw(name, report)
         drawn(chart)
         assert chart.about == ("GPT-2 18M on AMD EPYC, 2 threads · CPU figures", "It has not ended.")
-        assert {row["step"] for row in data(chart.wide) if "step" in row} == {s["last"] for s in report["stretches"]}
-        assert next(values(chart.wide, "domain"))[1] >= report["steps"]
+        assert {row["step"] for row in data(chart.drawing) if "step" in row} == {s["last"] for s in report["stretches"]}
+        assert next(values(chart.drawing, "domain"))[1] >= report["steps"]
     loss = draw("training_loss", report)
     assert loss.title == "Validation loss 6.02 after 60 steps"
     assert ("band: lowest and highest of 20 steps" in loss.lines[0]) == (len(report["stretches"]) == 200)
-    assert any(mark["type"] == "area" for mark in values(loss.wide, "mark")) == (len(report["stretches"]) == 200)
+    assert any(mark["type"] == "area" for mark in values(loss.drawing, "mark")) == (len(report["stretches"]) == 200)
 
 
 def test_validation_spikes_and_clipping_are_marked():
     report = training_report_of()
     loss = draw("training_loss", report)
-    wide, _ = drawn(loss)
+    svg = drawn(loss)
     assert loss.lines == ["blue: training loss · green: loss on text that is not trained on · triangles: spikes"]
-    assert "step 10: validation loss 8.567" in spoken(wide) and "step 59: 1 spike, highest loss 6.04" in spoken(wide)
+    assert "step 10: validation loss 8.567" in spoken(svg) and "step 59: 1 spike, highest loss 6.04" in spoken(svg)
     assert draw("norm", report).lines[-1].endswith("dashes: clipped to 1 · log scale")
     plain = copy.deepcopy(report)
     plain["training"]["settings"]["clip"] = None
@@ -53,32 +53,32 @@ def test_validation_spikes_and_clipping_are_marked():
 
 def test_a_sweep_tells_its_rates_apart():
     chart = draw("lr_sweep", lr_sweep_of())
-    wide, _ = drawn(chart)
-    points = next(layer for layer in chart.wide["layer"] if layer["mark"]["type"] == "point")["encoding"]
+    svg = drawn(chart)
+    points = next(layer for layer in chart.drawing["layer"] if layer["mark"]["type"] == "point")["encoding"]
     kinds = points["color"]["scale"]["domain"]
     assert kinds == ["too low: falls slowly", "too low: still falling", "good", "too high: falls behind", "too high: oscillates", "too high: diverged"]
     assert points["shape"]["scale"]["domain"] == kinds and len(set(points["shape"]["scale"]["range"])) == len(kinds)
     assert points["color"]["scale"]["range"] == [theme.BAR] * 2 + [theme.FASTER_INK] + [theme.BAD_INK] * 3
-    rows = chart.wide["data"]["values"]
+    rows = chart.drawing["data"]["values"]
     assert [row["kind"].split(": ")[-1] for row in rows] == [reason if reason != "near the best" else "good" for reason in REASONS]
     assert [row["beyond"] for row in rows] == [False] * 6 + [True] * 2 and rows[5]["hi"] - rows[5]["lo"] == pytest.approx(2, abs=0.6)
     assert chart.lines[1] == "at the upper edge: 2 rates whose losses ended beyond it, or were not finite"
-    assert "1e-1: too high: oscillates, as was planted" in spoken(wide)
-    zones = chart.wide["layer"][0]["data"]["values"]
+    assert "1e-1: too high: oscillates, as was planted" in spoken(svg)
+    zones = chart.drawing["layer"][0]["data"]["values"]
     assert [zone["from"] for zone in zones] == pytest.approx([10 ** -4.5, 10 ** -3.5]) and zones[-1]["to"] == pytest.approx(10 ** -2.5)
 
 
 def test_the_curves_of_a_sweep_are_named():
     chart = draw("lr_curves", lr_sweep_of())
     drawn(chart)
-    names = [row for row in data(chart.wide) if "text" in row]
+    names = [row for row in data(chart.drawing) if "text" in row]
     assert [row["text"] for row in names][:3] == ["1e-6 too low", "1e-5 too low", "1e-4 good"] and len(names) == len(REASONS)
     places = sorted(row["to"] for row in names)
     assert all(b - a >= LINE - 1e-6 for a, b in zip(places, places[1:]))
-    assert {row["line"] for row in data(chart.wide) if "loss" in row} == {f"{i}, 0" for i in range(8)}
-    assert {row["width"] for row in data(chart.wide) if row.get("line") == "2, 0"} == {3}  # the best one
+    assert {row["line"] for row in data(chart.drawing) if "loss" in row} == {f"{i}, 0" for i in range(8)}
+    assert {row["width"] for row in data(chart.drawing) if row.get("line") == "2, 0"} == {3}  # the best one
     many = draw("lr_curves", lr_sweep_of(["near the best"] * 60, steps=12))
-    assert len([row for row in data(many.wide) if "text" in row]) == 20 and many.lines[0].endswith("1 of every 3 rates")
+    assert len([row for row in data(many.drawing) if "text" in row]) == 20 and many.lines[0].endswith("1 of every 3 rates")
     for reasons in (["diverged", "diverged"], ["near the best"], ["falls slowly", "near the best"]):
         for name in charts.OF_LR_SWEEP:
             drawn(draw(name, lr_sweep_of(reasons)))
@@ -87,15 +87,15 @@ def test_the_curves_of_a_sweep_are_named():
 def test_each_rung_has_a_line_to_the_loss():
     study = to_loss_of()
     chart = draw("to_loss", study)
-    wide, _ = drawn(chart)
-    legend = chart.narrow["layer"][1]["encoding"]["color"]  # whole names, on a phone, too
+    svg = drawn(chart)
+    legend = chart.drawing["layer"][1]["encoding"]["color"]
     assert legend["scale"]["domain"] == ["float32", "bf16 autocast", "flash attention"] and legend["legend"]["columns"] == 1
-    assert {row["text"] for row in data(chart.narrow) if "at" in row and "seconds" in row} == {"3.50 s", "1.75 s", "1.17 s"}
-    assert {row["seconds"] for row in data(chart.wide) if {"at", "seconds"} <= row.keys()} == {rung["seconds"] for rung in study["rungs"] if rung["seconds"]}
-    assert {row["line"] for row in data(chart.wide) if "line" in row} == {*(f"training {i}" for i in range(9)), *(f"rung {i}" for i in range(3))}
-    points = [row for row in data(chart.wide) if row.get("line") == "rung 1"]
+    assert {row["text"] for row in data(chart.drawing) if "at" in row and "seconds" in row} == {"3.50 s", "1.75 s", "1.17 s"}
+    assert {row["seconds"] for row in data(chart.drawing) if {"at", "seconds"} <= row.keys()} == {rung["seconds"] for rung in study["rungs"] if rung["seconds"]}
+    assert {row["line"] for row in data(chart.drawing) if "line" in row} == {*(f"training {i}" for i in range(9)), *(f"rung {i}" for i in range(3))}
+    points = [row for row in data(chart.drawing) if row.get("line") == "rung 1"]
     assert [(row["seconds"], row["loss"]) for row in points] == [(at["seconds"], at["loss"]) for at in study["rungs"][1]["medians"]]
-    assert "dashes: loss 7" in chart.lines[0] and "bf16 autocast: as planted 1" in spoken(wide)
+    assert "dashes: loss 7" in chart.lines[0] and "bf16 autocast: as planted 1" in spoken(svg)
     study["trainings"] = []
     for rung in study["rungs"]:
         rung["medians"] = []
@@ -115,7 +115,7 @@ def test_studies_of_few_and_of_many_rungs_are_drawn(study):
 # ---- their pages
 
 def made(document):
-    shown = training_view.view(valid(document))
+    shown = views.view_training(valid(document))
     return page.render(shown), markdown.render(shown, has_pictures=True)
 
 

@@ -112,13 +112,13 @@ READABLE = """() => {
       .map((t) => ({ text: t.textContent, box: t.getBoundingClientRect(), size: parseFloat(getComputedStyle(t).fontSize)
                      * svg.getBoundingClientRect().width / svg.viewBox.baseVal.width }));
     for (const t of texts) {
-      if (t.box.left < 0 || t.box.right > document.documentElement.clientWidth) faults.push(`${svg.id}: cut: ${t.text}`);
-      if (t.size < 8.5) faults.push(`${svg.id}: ${t.size} px: ${t.text}`);
+      if (t.box.left < 0 || t.box.right > document.documentElement.clientWidth) faults.push(`${svg.parentElement.id}: cut: ${t.text}`);
+      if (t.size < 8.5) faults.push(`${svg.parentElement.id}: ${t.size} px: ${t.text}`);
     }
     for (let i = 0; i < texts.length && faults.length < 20; i++) for (let k = i + 1; k < texts.length; k++) {
       const a = texts[i].box, b = texts[k].box;
       const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left), high = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
-      if (wide > 2 && high > 0.35 * Math.min(a.height, b.height)) faults.push(`${svg.id}: overlap: ${texts[i].text} | ${texts[k].text}`);
+      if (wide > 2 && high > 0.35 * Math.min(a.height, b.height)) faults.push(`${svg.parentElement.id}: overlap: ${texts[i].text} | ${texts[k].text}`);
     }
   }
   return { faults: faults.slice(0, 10), drawings };
@@ -160,7 +160,7 @@ def test_drawings_can_be_read(pages, opened, name, width):
 def test_overlapping_and_cut_labels_are_found(pages, opened):
     """The check above finds such faults."""
     page = opened(pages("peers"))
-    page.evaluate("""() => { const t = [...document.querySelectorAll('#ladder-wide text')];
+    page.evaluate("""() => { const t = [...document.querySelectorAll('#ladder-drawing text')];
         const [a, b, c] = ['+ bf16 autocast', 'plain fp32', '+ fused AdamW'].map((name) => t.find((x) => x.textContent === name));
         a.setAttribute('transform', b.getAttribute('transform'));
         c.setAttribute('transform', 'translate(-900,0)'); }""")
@@ -199,8 +199,8 @@ def test_every_text_stands_out_in_light_and_in_dark(pages, opened, name, scheme)
 
 def test_a_page_is_folded_and_a_link_of_its_ladder_unfolds_a_rung(pages, opened):
     page = opened(pages("mixed"), unfold=False)
-    assert page.locator("details[open]").count() == 0 and page.locator("#ladder-wide").is_visible()
-    page.locator('#ladder-wide a[href="#rung-5"]').first.click()
+    assert page.locator("details[open]").count() == 0 and page.locator("#ladder-drawing").is_visible()
+    page.locator('#ladder-drawing a[href="#rung-5"]').first.click()
     page.wait_for_selector("#rung-5[open]")
     assert page.locator("details[open]").count() == 1
     assert "void: losses leave the reference" in page.inner_text("#rung-5")
@@ -210,7 +210,7 @@ def test_a_page_is_folded_and_a_link_of_its_ladder_unfolds_a_rung(pages, opened)
 
 def test_keyboard_and_tooltips(pages, opened):
     page = opened(pages("peers"))
-    page.locator("#ladder-wide").focus()
+    page.locator("#ladder-drawing").focus()
     assert page.locator("#tooltip").is_hidden()
     page.keyboard.press("ArrowRight")
     assert page.inner_text("#tooltip").startswith("plain fp32: 677 tokens/s, 1,512 ms")
@@ -221,7 +221,7 @@ def test_keyboard_and_tooltips(pages, opened):
     assert page.inner_text("#tooltip").startswith("+ zero copy data: 1.77K tokens/s")  # around the end
     page.keyboard.press("Escape")
     assert page.locator("#tooltip").is_hidden()
-    page.locator('#ladder-wide [aria-label^="+ fused AdamW"]').first.hover()
+    page.locator('#ladder-drawing [aria-label^="+ fused AdamW"]').first.hover()
     assert page.inner_text("#tooltip").startswith("+ fused AdamW: 1.65K tokens/s")
     box = page.locator("#tooltip").bounding_box()
     assert box["x"] >= 0 and box["x"] + box["width"] <= 1440
@@ -232,7 +232,7 @@ def test_it_prints(pages, opened):
     assert page.pdf()[:5] == b"%PDF-" and page.locator("details:not([open])").count() == 0  # all of it
     page.emulate_media(media="print")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-    assert page.evaluate("getComputedStyle(document.querySelector('#ladder-narrow text')).fill") != "rgb(230, 232, 236)"
+    assert page.evaluate("getComputedStyle(document.querySelector('#ladder-drawing text')).fill") != "rgb(230, 232, 236)"
 
 
 def test_markup_stays_text(tmp_path, opened):
@@ -259,7 +259,7 @@ def test_no_script_or_style_but_its_own_is_obeyed(pages, browser, tmp_path):
     assert opened.title() == text.split("<title>", 1)[1].split("</title>", 1)[0]
     assert opened.locator("main").is_visible() and opened.evaluate("getComputedStyle(document.querySelector('#dressed')).opacity") == "1"
     assert opened.evaluate("document.baseURI") == page.as_uri()
-    opened.locator("#ladder-wide").focus()
+    opened.locator("#ladder-drawing").focus()
     opened.keyboard.press("ArrowRight")
     assert opened.locator("#tooltip").is_visible()  # its own script works
     with opened.expect_console_message(lambda message: "form-action 'none'" in message.text):

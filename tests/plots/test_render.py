@@ -9,8 +9,8 @@ import struct
 import pytest
 from builders import complete, files_in, gate_of, comparison_of, ENTRIES, history_of, make, report_of, run, series_of, valid, without
 
-import documents
 import page
+import render
 import theme
 
 NAMES = ["report.html", "report.md", "charts/ladder.svg"]
@@ -106,7 +106,7 @@ def test_files_are_replaced_and_readable_by_others(tmp_path):
         (tmp_path / name).write_text("old")
     old = os.umask(0o022)
     try:
-        documents.write(dict.fromkeys(NAMES, b"new"), tmp_path)
+        render.write(dict.fromkeys(NAMES, b"new"), tmp_path)
     finally:
         os.umask(old)
     for name in NAMES:

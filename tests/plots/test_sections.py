@@ -11,13 +11,12 @@ from builders import (ENTRIES, LADDER, NASTY, PARTS, SETTING, about_batches, com
                       noise_of, other_losses, predicted, remark, report_of, series_of, study_of, sweep, table, technique, to_loss_of, trace_of, training_report_of,
                       unusable, valid, with_peers, without_number, worth)
 
-import gate_view
 import markdown
 import page
 import sections
 import study_view
 import theme
-import training_view
+import views
 
 EVIL = "<script>alert(1)</script> a|b `c|d` \n# heading [x](javascript:y) **b** <!-- @you"
 
@@ -48,7 +47,7 @@ def pages():
     def of(name):
         if name not in kept:
             document = valid(DOCUMENTS[name]())
-            shown = (study_view if document["kind"] == "report" else training_view).view(document)
+            shown = (study_view.view if document["kind"] == "report" else views.view_training)(document)
             kept[name] = page.render(shown), markdown.render(shown, has_pictures=True)
         return kept[name]
 
@@ -142,12 +141,11 @@ def test_no_row_of_a_template_is_long():
         assert not [row for row in template.read_text().splitlines() if len(row) > 120], template.name
 
 
-def test_each_form_of_a_chart_is_drawn_once(monkeypatch):
+def test_a_chart_is_drawn_once_for_the_page_and_once_for_its_files(monkeypatch):
     vl_convert = pytest.importorskip("vl_convert")
     draw, drawn = vl_convert.vegalite_to_svg, []
     monkeypatch.setattr(vl_convert, "vegalite_to_svg", lambda specification, **options: drawn.append(json.dumps(specification)) or draw(specification, **options))
     monkeypatch.setattr(vl_convert, "svg_to_png", lambda *_, **__: b"not looked at here")
-    page.rendered.cache_clear()
     import render
 
     files = render.draw(report_of(complete(runs=2)))
@@ -279,7 +277,7 @@ def test_a_page_of_two_studies_is_their_comparison_alone(pages):
 
 
 def gate_page(gate):
-    return page.render(gate_view.view(valid(gate)))
+    return page.render(views.view_gate(valid(gate)))
 
 
 def test_a_gate_shows_its_verdict_its_numbers_and_what_the_machine_can_show():
@@ -332,7 +330,7 @@ def test_markup_stays_text():
     for document in (report, both):
         shown = study_view.view(document)
         text, web = markdown.render(shown, has_pictures=True), page.render(shown)
-        pictures += [page.drawn(one.chart.wide, one.chart.title) for one in sections.all_figures(shown.blocks)]
+        pictures += [page.inline(one) for one in sections.all_figures(shown.blocks)]
         outside_code = re.sub(r"(`+)[^`].*?(?<!`)\1(?!`)", "", re.sub(r"(?s)```.*?```", "", text))
         assert not re.search(r"(?<!\\)\[x", re.sub(r"<summary>.*", "", outside_code))  # a line of HTML has no Markdown
         assert "<script" not in outside_code and "<!--" not in outside_code and "@you" not in outside_code

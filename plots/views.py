@@ -1,15 +1,62 @@
-"""The pages of a training (results/schemas/training_report.v1.json), of a sweep of learning rates (lr_sweep.v1.json) and of a study of
-time to loss (to_loss.v1.json). Computes nothing.
+"""The pages of a gate's verdict (results/schemas/gate.v1.json), of a training (training_report.v1.json), of a sweep of learning rates
+(lr_sweep.v1.json) and of a study of time to loss (to_loss.v1.json). Computes nothing.
 """
 
 import re
 
 import charts
-from charts.lr_sweep import rate_of
+from charts.comparisons import word_of
+from charts.trainings import rate_of
 from sections import Beside, Cell, Code, Fold, Line, Page, Table, figures, flatten, folded, remarks, values
-from words import clean, digits3, times
+from study_view import interval
+from words import clean, digits3, memory, number_of, percent, times, unit_of
 
-NAME, CHARTS = "report", charts.OF_TRAINING + charts.OF_LR_SWEEP + charts.OF_TO_LOSS
+
+def entries_of(gate):
+    return gate["comparison"]["entries"] if gate["comparison"] else []
+
+
+def gate_numbers(gate):
+    unit = unit_of([entry["memory"]["head_bytes"] for entry in entries_of(gate) if entry["memory"]])
+
+    def row(e):
+        peak = "—" if e["memory"] is None else f"{memory(e['memory']['base_bytes'], unit)} → {memory(e['memory']['head_bytes'], unit)}"
+        return [clean(e["label"]), digits3(e["base_ms"]), digits3(e["head_ms"]), Cell(times(e["ratio"]), interval(e, times), "strong"), word_of(e),
+                f"{e['slower_pairs']} of {number_of(e['pairs'], 'pair')}", peak, clean(e["loss"]["message"]) or ("agree" if e["loss"]["compared"] else "not compared")]
+
+    heads = [("rung", False), ("base ms", True), ("head ms", True), ("head / base", True), ("verdict", False), ("slower", False), (f"peak {unit[0]}", True), ("losses", False)]
+    return Table("Rung by rung", heads, [row(e) for e in entries_of(gate)])
+
+
+def common_setting(entries):
+    """[(name, value)] of the circumstances that all rungs share."""
+    settings = [entry["setting"] for entry in entries]
+    return [(name, value) for name, value in settings[0].items() if all(s.get(name) == value for s in settings)]
+
+
+def view_gate(gate):
+    drawn, _ = figures(charts.OF_GATE, {"gates": [gate]})
+    entries = entries_of(gate)
+    blocks = [drawn.pop("gate")] if "gate" in drawn else []
+    blocks += [folded(figure) for figure in drawn.values()]
+    if entries:
+        blocks.append(Fold("numbers", ["Every number, with its interval"], [gate_numbers(gate), Line(gate["comparison"]["method"], "grey")]))
+    for place, noise in enumerate(gate["calibration"]):
+        blocks.append(Fold(f"noise-{place}", [f"What this machine can show: {clean(noise['label'])}"],
+                           [Table("Noise floor", [("pairs", True), ("noise floor", True)], [[str(f["pairs"]), percent(f["floor"])] for f in noise["floors"]])]))
+    blocks.append(Fold("trust", ["Can it be trusted?"], remarks(gate["said"]) + [
+        Line("**Ratio**: head's time over base's, paired; above 1 head is slower. A run is one fresh process; statistics count runs, not steps."),
+        Line(f"**Verdict**: an interval beyond ± {percent(gate['min_effect'])} is a regression or an improvement, one within it the same, one that crosses it "
+             "inconclusive. Losses that differ are a regression."),
+        Line("**Exit status**: 0 the same or faster, 1 slower or failed, 3 it cannot tell.")]))
+    if entries:
+        blocks.append(Fold("circumstances", ["Circumstances"], [values("Circumstances that all rungs share", common_setting(entries))] + [
+            Fold(f"recipe-{place}", [f"Recipe of {clean(e['label'])}"], [values("Recipe", flatten(e["recipe"]))]) for place, e in enumerate(entries) if e["recipe"]]))
+    return Page(gate["said"], blocks, "gate.json")
+
+
+# ---- trainings
+
 TERMS = {
     "training_report": ["**Loss**: mean over a step's tokens, in nats; exp(loss) is the perplexity. At the end it is the mean of the last tenth of the steps.",
                         "**Validation loss**: on text that is not trained on. When it rises while the loss falls, the model learns the text by heart.",
@@ -59,7 +106,7 @@ def samples(document):
     return [Fold("sample", [f"What it writes after step {step}"], [Code(text)]), *([Fold("samples", ["What it wrote before"], blocks)] if blocks else [])]
 
 
-def view(document):
+def view_training(document):
     kind, training = document["kind"], document["training"]
     drawn, _ = figures(OF[kind], document)
     blocks = [drawn.pop(OF[kind][0])] if OF[kind][0] in drawn else []
