@@ -20,15 +20,12 @@ export PATH := $(ENV)/bin:$(PATH)
 export CMAKE_PREFIX_PATH := $(ENV)/site-packages/torch
 export CCACHE_SLOPPINESS := pch_defines,time_macros,include_file_mtime,include_file_ctime
 
-# Steps of the goal: two of setup, two more of setup-tests, one of data, one to compile.
-STEPS := $(or $(word 2,$(subst :, ,$(filter $(firstword $(MAKECMDGOALS)):%,setup:2 tidy:2 setup-tests:4 workflows:4 \
-  run:4 bundle:4 gpu-check:4 fuzz:5 test:6 test-all:6 asan:6))),3)
 # $(call configure,PRESET): only when not yet done, or done with another toolchain, whose paths the
 # CMake cache would otherwise keep.
 configure = grep -qsF "$(ENV)/" build/$(1)/CMakeCache.txt && test -f build/$(1)/build.ninja || { mkdir -p build && \
   cmake --fresh --preset $(1) -DPython3_EXECUTABLE="$(ENV)/bin/python" > build/$(1).log 2>&1 || { echo; cat build/$(1).log; exit 1; }; }
 # $(call compile,PRESET,WHAT,FLAGS): ninja shows its progress on a terminal only.
-compile = @printf '[$(STEPS)/$(STEPS)] $(2) (minutes the first time, with $(JOBS) compilers) ... '; start=$$(date +%s); $(call configure,$(1)); \
+compile = @printf '[make] $(2) (minutes the first time, with $(JOBS) compilers) ... '; start=$$(date +%s); $(call configure,$(1)); \
   if [ -t 1 ]; then echo; quiet=; end='done in '; else quiet='-- --quiet'; end=; fi; cmake --build build/$(1) -j $(JOBS) $(3) $$quiet || exit; \
   seconds=$$(($$(date +%s) - start)); echo "$$end$$((seconds / 60)) min $$((seconds % 60)) s"
 
@@ -53,13 +50,13 @@ link:  ## ~/.local/bin/ladder, where no other file is; `make build` does it
 	$(link)
 
 setup:  ## Debian's libraries and the private environment with LibTorch
-	@$(PYTHON) setup/toolchain.py --steps $(STEPS)
+	@$(PYTHON) setup/toolchain.py
 
 setup-tests:  ## the same, and the packages that only the tests import
-	@$(PYTHON) setup/toolchain.py --tests --steps $(STEPS)
+	@$(PYTHON) setup/toolchain.py --tests
 
 data: setup  ## GPT-2's vocabulary and the default text
-	@$(PYTHON) setup/data.py '[$(if $(filter 6,$(STEPS)),5,3)/$(STEPS)]'
+	@$(PYTHON) setup/data.py
 
 run: data build  ## build, then `ladder ablate $(ARGS)`
 	build/release/ladder ablate $(ARGS)

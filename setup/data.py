@@ -75,13 +75,13 @@ def contents(source, archive):
     return ("\n\n".join(texts) + "\n").encode()
 
 
-def ensure(sources, number):
+def ensure(sources):
     folder = cache_folder() / "data"
     folder.mkdir(parents=True, exist_ok=True)
     missing = [source for source in sources if not has(folder / source.file, source.file_sha256)]
     if not missing:
         return
-    with step(number, "vocabulary and text"), tempfile.TemporaryDirectory(dir=folder) as temporary:
+    with step("vocabulary and text"), tempfile.TemporaryDirectory(dir=folder) as temporary:
         for source in missing:
             file = Path(temporary, source.file)
             file.write_bytes(contents(source, fetch(source, Path(temporary))))
@@ -90,9 +90,9 @@ def ensure(sources, number):
             os.replace(file, folder / source.file)
 
 
-def main(number="[1/1]"):
-    return exit_status("data.py", lambda: ensure(SOURCES, number))
+def main():
+    return exit_status("data.py", lambda: ensure(SOURCES))
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(main())

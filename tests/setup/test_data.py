@@ -117,7 +117,7 @@ def test_offline_with_cache_is_silent_and_without_says_what_to_do(monkeypatch, f
     monkeypatch.setenv("PIP_RETRIES", "0")
     assert data.main() == 2
     said = capfd.readouterr()
-    assert said.out == "" and said.err.startswith("[1/1] vocabulary and text ... failed\n") and not files(folder)
+    assert said.out == "" and said.err.startswith("[setup] vocabulary and text ... ") and not files(folder)
     for part in ("words-1.tar.gz", "With the index reachable", "--data FILE", "--vocab FILE"):
         assert part in said.err.splitlines()[-1]
     (folder / "words.txt").write_bytes(WORD)
