@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <map>
 #include <stdexcept>
 
 namespace fuzz {
@@ -144,6 +145,16 @@ bool encode_text(std::string_view bytes) {
   return taken([&] {
     if (tokenizer.decode(tokenizer.encode(bytes)) != bytes) throw std::logic_error("the tokens are of another text");
   });
+}
+
+Target target_of(const std::string& seeds) {
+  static const std::map<std::string, Target> binary{{"lines", read_lines},
+                                                    {"safetensors", read_safetensors},
+                                                    {"text", encode_text},
+                                                    {"tokens", read_tokens},
+                                                    {"vocabulary", read_vocabulary}};
+  const auto found = binary.find(seeds);
+  return found == binary.end() ? read_document : found->second;
 }
 
 }  // namespace fuzz

@@ -2,10 +2,8 @@
 // that the reader took. Shared by libFuzzer's programs (`make fuzz`) and by tests that need no clang.
 #pragma once
 
-#include <map>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace fuzz {
 
@@ -13,33 +11,15 @@ namespace fuzz {
 // finding.
 using Target = bool (*)(std::string_view bytes);
 
-// baseline, checkpoint, ladder, lr_sweep, noise, plan, record, report, study, to_loss, trace, training,
-// training_report, training_step; safetensors, tokens, vocabulary, text; lines (taken: they have a loss).
-const std::map<std::string, Target>& targets();
-
-// For documents: field names and allowed words of the schemas. Empty for other targets.
-const std::vector<std::string>& words_of(const std::string& target);
-
-// What targets() gathers.
-bool read_baseline(std::string_view bytes);
-bool read_checkpoint(std::string_view bytes);
-bool read_ladder(std::string_view bytes);
-bool read_lr_sweep(std::string_view bytes);
-bool read_noise(std::string_view bytes);
-bool read_plan(std::string_view bytes);
-bool read_record(std::string_view bytes);
-bool read_report(std::string_view bytes);
-bool read_study(std::string_view bytes);
-bool read_to_loss(std::string_view bytes);
-bool read_trace(std::string_view bytes);
-bool read_training(std::string_view bytes);
-bool read_training_report(std::string_view bytes);
-bool read_training_step(std::string_view bytes);
+bool read_document(std::string_view bytes);  // JSON, of every kind
 bool read_safetensors(std::string_view bytes);
 bool read_tokens(std::string_view bytes);
 bool read_vocabulary(std::string_view bytes);
 bool encode_text(std::string_view bytes);
-bool read_lines(std::string_view bytes);
+bool read_lines(std::string_view bytes);  // what a program prints; taken: it has a loss
+
+// The target that reads a folder of seeds: seeds/plan holds documents.
+Target target_of(const std::string& seeds);
 
 // 50256 ranks in tiktoken's format, and as many merges in OpenAI's: 256 bytes and 50000 pairs of them, made up.
 std::string rank_file();
