@@ -10,8 +10,9 @@
 namespace plots {
 
 // One for each rung of a cumulative ladder whose records count its least work, in their order. A ratio compares the
-// times at the limits (study/trace/roofline.h). Both rungs need a trace with a roofline, made on the study's machine. A
-// rung with the least time of the rung above has no ratio.
+// times at the limits (study/trace/roofline.h). Traces with a roofline, made on the study's machine, know
+// the limits of products as their recipes make them (ablations/profile/rates.h). A rung with the least time of the rung
+// above has no ratio.
 std::vector<Prediction> predictions_of(const Study& study, const std::vector<TraceDocument>& traces);
 
 }  // namespace plots

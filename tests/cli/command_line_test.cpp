@@ -1,6 +1,7 @@
 // Examples are promises: each is parsed as if it were typed, without being carried out.
 #include "ablations/techniques/techniques.h"
 #include "cli/gpt2/commands.h"
+#include "plots/report_document.h"
 #include "plots/techniques_page.h"
 
 #include <gtest/gtest.h>

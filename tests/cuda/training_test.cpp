@@ -69,7 +69,8 @@ TEST(Rungs, AreProvenAndLearnTheSame) {
     const std::vector<double> seen = trainer.losses();
     // A skipped step leaves the weights where they were: only what comes before it can be compared.
     if (trainer.skipped_steps() == 0) {
-      const Guard verdict = guard(seen, reference, tolerance_between(rung.recipe, {}), known_offset(rung.recipe, {}));
+      const ExpectedLosses expected = expected_losses(rung.recipe);
+      const Guard verdict = guard(seen, reference, expected.tolerance, expected.offset);
       EXPECT_TRUE(verdict.passed) << verdict.message;
     }
     // The page faults of a step are a run's to count; a test has other things in memory.

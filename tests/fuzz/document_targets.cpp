@@ -24,6 +24,9 @@
 #include "study/gate/baseline_file.h"
 #include "study/gate/compare.h"
 #include "study/trace/explain.h"
+#include "study/training/quality.h"
+#include "study/training/rate_verdict.h"
+#include "study/training/training_log.h"
 #include "tests/harness/machines.h"
 
 #include <algorithm>
@@ -188,21 +191,21 @@ void show_study(const Json& given) {
 void explain_trace(const Json& given) {
   static const auto other = results::value_from<results::TraceDocument>(seed("trace/valid.json"), "trace");
   const auto trace = same_again<results::TraceDocument>(given);
-  check_shown(ablations::trace_table(trace));
+  check_shown(study::trace_table(trace));
   for (const auto& [before, after] : {std::pair(other, trace), std::pair(trace, other), std::pair(trace, trace)}) {
-    (void)taken([&, &a = before, &b = after] { check_shown(ablations::explanation_table(ablations::explain(a, b))); });
+    (void)taken([&, &a = before, &b = after] { check_shown(study::explanation_table(study::explain(a, b))); });
   }
 }
 
 // As `ladder report` draws it again.
 void show_lr_sweep(const Json& given) {
-  const auto sweep = plots::with_said(ablations::with_verdicts(same_again<results::LearningRateSweep>(given)));
+  const auto sweep = plots::with_said(study::with_verdicts(same_again<results::LearningRateSweep>(given)));
   (void)same_again<results::LearningRateSweep>(results::json_of(sweep));
   check_shown(plots::lr_sweep_table(sweep));
 }
 
 void show_to_loss(const Json& given) {
-  const auto study = plots::with_said(ablations::with_verdicts(same_again<results::TimeToLoss>(given)));
+  const auto study = plots::with_said(study::with_verdicts(same_again<results::TimeToLoss>(given)));
   (void)same_again<results::TimeToLoss>(results::json_of(study));
   check_shown(plots::to_loss_table(study));
 }
@@ -220,9 +223,9 @@ void compare_training(const Json& given) {
 void log_step(const Json& given) {
   static const files::TemporaryFolder folder("ladder-fuzz-training");
   const auto step = same_again<results::TrainingStep>(given);
-  check_shown(ablations::step_line(step, 100, 7));
-  const ablations::TrainingLog log(folder.path(), {step});
-  require(ablations::logged_steps(folder.path()).size() == 1, "a step is lost in the log");
+  check_shown(study::step_line(step, 100, 7));
+  const study::TrainingLog log(folder.path(), {step});
+  require(study::logged_steps(folder.path()).size() == 1, "a step is lost in the log");
 }
 
 }  // namespace

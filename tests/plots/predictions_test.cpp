@@ -1,6 +1,8 @@
 // What counted work lets one expect of a ladder's rungs, against numbers made by hand.
 #include "plots/predictions.h"
 
+#include "ablations/techniques/step_table.h"
+#include "study/trace/roofline.h"
 #include "tests/study/made_up_study.h"
 
 #include <gtest/gtest.h>
@@ -13,43 +15,38 @@ namespace predictions_test {
 
 using namespace plots;
 
-const files::Json in_float32{{"autocast", "off"}}, in_bf16{{"autocast", "bf16"}}, with_norm{{"norm", "fused"}};
+constexpr model::Recipe in_float32{}, in_bf16{.autocast = model::Autocast::bf16},
+    with_norm{.autocast = model::Autocast::bf16, .norm = model::Norm::fused};
 
 // float32, bf16, fused norm.
 Study counted() {
   Study study = made_up::study();
   study.environment.cpu.model = "A processor";
-  const files::Json recipes[] = {in_float32, in_bf16, with_norm};
+  const model::Recipe recipes[] = {in_float32, in_bf16, with_norm};
   for (StudyRung& rung : study.rungs) {
-    rung.recipe = recipes[rung.index];
+    rung.recipe = model::to_json(recipes[rung.index]);
     rung.least_work = LeastWork{8e11, 3e10 - 1e9 * static_cast<double>(rung.index)};
   }
   return study;
 }
 
-// Of float32: a product of 8 GFLOP and 1 GB, an update of 4 GB. In bf16 the product has half of the bytes; the fused
-// norm leaves out one of 2 GB.
-std::vector<RooflineRow> parts_of(const files::Json& recipe) {
-  std::vector<RooflineRow> parts{{.phase = "forward", .part = "c_fc", .flops = 8e9, .bytes = 1e9},
-                                 {.phase = "forward", .part = "ln_1", .flops = 0, .bytes = 2e9},
-                                 {.phase = "update", .part = "adamw", .flops = 0, .bytes = 4e9}};
-  if (recipe != in_float32) parts[0].bytes /= 2;
-  if (recipe == with_norm) parts.erase(parts.begin() + 1);
-  return parts;
+TraceDocument trace(const Study& study, const model::Recipe& recipe, double flops_per_s, double bytes_per_s) {
+  TraceDocument made;
+  made.device = {recipe.device, "A processor"};
+  made.recipe = model::to_json(recipe);
+  made.environment = study.environment;
+  made.roofline =
+      Roofline{.limits = {.flops_per_s = flops_per_s, .bytes_per_s = bytes_per_s}, .phases = {}, .parts = {}};
+  return made;
 }
 
-TraceDocument trace(const Study& study, const files::Json& recipe, double flops_per_s, double bytes_per_s) {
-  TraceDocument made;
-  made.device = {model::Device::cpu, "A processor"};
-  made.recipe = recipe;
-  made.environment = study.environment;
-  made.roofline = Roofline{.limits = {.flops_per_s = flops_per_s,
-                                      .bytes_per_s = bytes_per_s,
-                                      .source = recipe == in_float32 ? "measured: fp32 8^3, copy of 1 GiB"
-                                                                     : "measured: bf16 8^3, update of 1 GiB"},
-                           .phases = {},
-                           .parts = parts_of(recipe)};
-  return made;
+// The sum over the operations of the longer of their two times.
+double seconds(const Study& study, const model::Recipe& recipe, double flops_per_s, double bytes_per_s) {
+  double sum = 0;
+  for (const Cost& cost : step_costs(model::preset("gpt2-124m"), recipe, study.workload.B, study.workload.T, 1)) {
+    sum += std::max(cost.flops / flops_per_s, cost.bytes / bytes_per_s);
+  }
+  return sum;
 }
 
 TEST(Predictions, WithoutLimitsAreOnlyWhatIsSaved) {
@@ -69,11 +66,13 @@ TEST(Predictions, RatiosAreOfTheLeastTimesAtTheRatesOfTraces) {
   const std::vector<TraceDocument> traces{trace(study, in_bf16, 4e11, 3e10), trace(study, with_norm, 5e11, 2e10),
                                           trace(study, in_float32, 2e11, 4e10)};
   const std::vector<Prediction> predictions = predictions_of(study, traces);
-  // At 200 GFLOP/s and 40 GB/s: 40 + 50 + 100 ms. At 500 GFLOP/s: 16 + 50 + 100 ms, and without the norm 16 + 100 ms.
-  EXPECT_NEAR(predictions[1].ratio.value(), 190.0 / 166.0, 1e-9);
-  EXPECT_NEAR(predictions[2].ratio.value(), 166.0 / 116.0, 1e-9);
-  // Of float32's rung there is no trace.
-  const auto partly = predictions_of(study, {traces[0], traces[1]});
+  const double first = seconds(study, in_float32, 2e11, 4e10), second = seconds(study, in_bf16, 5e11, 4e10),
+               third = seconds(study, with_norm, 5e11, 4e10);
+  EXPECT_NEAR(predictions[1].ratio.value(), first / second, 1e-9);
+  EXPECT_NEAR(predictions[2].ratio.value(), second / third, 1e-9);
+  EXPECT_GT(predictions[2].ratio.value(), 1);  // fewer bytes
+  // Of float32 products nothing is known.
+  const auto partly = predictions_of(study, {traces[0]});
   EXPECT_FALSE(partly[1].ratio.has_value());
   EXPECT_TRUE(partly[2].ratio.has_value());
 }
@@ -83,24 +82,24 @@ TEST(Predictions, TracesOfAnotherMachineAndWithoutLimitsDoNotCount) {
   TraceDocument other = trace(study, in_bf16, 5e11, 4e10), none = other, nothing = trace(study, in_bf16, 0, 4e10);
   other.environment.cpu.model = "Another processor";
   none.roofline.reset();
-  const TraceDocument norm = trace(study, with_norm, 5e11, 4e10);
-  EXPECT_FALSE(predictions_of(study, {norm, other, none, nothing})[2].ratio.has_value());
+  EXPECT_FALSE(predictions_of(study, {other, none, nothing})[2].ratio.has_value());
 }
 
 TEST(Predictions, ARefutedRatePredictsNothing) {
   const Study study = counted();
   TraceDocument trusted = trace(study, in_bf16, 5e11, 4e10), refuted = trusted;
   refuted.roofline->limits.refuted = "forward mlp ran at 2x the measured limit of compute";
-  const TraceDocument norm = trace(study, with_norm, 5e11, 4e10);
-  EXPECT_TRUE(predictions_of(study, {norm, trusted})[2].ratio.has_value());
-  EXPECT_FALSE(predictions_of(study, {norm, refuted})[2].ratio.has_value());
+  EXPECT_TRUE(predictions_of(study, {trusted})[2].ratio.has_value());
+  EXPECT_FALSE(predictions_of(study, {refuted})[2].ratio.has_value());
 }
 
 TEST(Predictions, WhatTheCountsDoNotKnowHasNoRatio) {
-  const Study study = counted();
-  TraceDocument above = trace(study, in_bf16, 5e11, 4e10), same = above;
-  same.recipe = with_norm;
-  EXPECT_FALSE(predictions_of(study, {above, same})[2].ratio.has_value());
+  Study study = counted();
+  model::Recipe flash = in_bf16;
+  flash.attention = model::Attention::flash;
+  study.rungs[2].recipe = model::to_json(flash);
+  study.rungs[2].least_work = study.rungs[1].least_work;
+  EXPECT_FALSE(predictions_of(study, {trace(study, in_bf16, 5e11, 4e10)})[2].ratio.has_value());
 }
 
 TEST(Predictions, AreOfALadderWhoseRecordsCountOnly) {

@@ -58,10 +58,10 @@ TEST(Guard, OnlyTheColumnsOfTheSoftmaxesCount) {
   const Recipe plain, padded{.vocabulary_rows = 65536},
       fused{.cross_entropy = CrossEntropy::fused, .vocabulary_rows = 65536};
   const double offset = std::log(65536.0 / 50257.0);
-  EXPECT_DOUBLE_EQ(known_offset(padded, plain), offset);
-  EXPECT_DOUBLE_EQ(known_offset(fused, padded), -offset);
-  EXPECT_EQ(known_offset(fused, plain), 0);
-  EXPECT_DOUBLE_EQ(known_offset(fused, fused, /*of_peer=*/true), offset);  // PyTorch's loss has them all
+  EXPECT_DOUBLE_EQ(expected_losses(padded).offset, offset);
+  EXPECT_EQ(expected_losses(plain).offset, 0);
+  EXPECT_EQ(expected_losses(fused).offset, 0);
+  EXPECT_DOUBLE_EQ(expected_losses(fused, /*of_peer=*/true).offset, offset);  // PyTorch's loss has them all
 }
 
 // It goes both ways, as rounding does. A median shows only what is left of it.
@@ -127,16 +127,19 @@ TEST(Guard, ALossThatIsNotFiniteFails) {
   EXPECT_FALSE(guard({}, {}, 1, 0).passed);
 }
 
-TEST(Guard, TheToleranceFollowsTheNumberTypesOfTheTwoRecipes) {
+TEST(Guard, TheToleranceFollowsTheNumberTypes) {
   using namespace model;
   const Recipe float32, bf16{.autocast = Autocast::bf16}, tf32{.matmul_precision = MatmulPrecision::high},
       flash{.attention = Attention::flash, .optimizer = Optimizer::fused};
-  EXPECT_EQ(tolerance_between(float32, flash), tolerance_between(float32, float32));
-  EXPECT_EQ(tolerance_between(bf16, float32), tolerance_between(float32, bf16));
-  // Two that both round to bfloat16 are held to that, wherever the ladder began.
-  EXPECT_EQ(tolerance_between(bf16, bf16), tolerance_between(bf16, float32));
-  EXPECT_LT(tolerance_between(float32, float32), tolerance_between(tf32, float32));
-  EXPECT_LT(tolerance_between(tf32, float32), tolerance_between(bf16, float32));
+  EXPECT_EQ(expected_losses(flash).tolerance, expected_losses(float32).tolerance);
+  EXPECT_LT(expected_losses(float32).tolerance, expected_losses(tf32).tolerance);
+  EXPECT_LT(expected_losses(tf32).tolerance, expected_losses(bf16).tolerance);
+  // The wider one counts of two, wherever the ladder began.
+  const auto rung = [](const Recipe& recipe) { return Rung{.recipe = recipe, .losses = expected_losses(recipe)}; };
+  const RunsByRepeat runs{{0, RunData{.losses = {10.0, 9.0}}}};
+  for (const auto& [own, its] : {std::pair(bf16, float32), std::pair(float32, bf16), std::pair(bf16, bf16)}) {
+    EXPECT_EQ(guard_rung(rung(own), runs, rung(its), runs).tolerance, expected_losses(bf16).tolerance);
+  }
 }
 
 TEST(Guard, TheWorstRunIsTheOneThatIsTypicallyFurthestOff) {

@@ -3,6 +3,7 @@
 #include "ablations/profile/trace_summary.h"
 
 #include "ablations/profile/chrome_trace.h"
+#include "study/trace/divided_step.h"
 #include "study/trace/explain.h"
 
 #include <fmt/format.h>

@@ -21,7 +21,7 @@
 
 namespace training_folder_test {
 
-using namespace ablations;
+using namespace study;
 namespace fs = std::filesystem;
 
 model::TokenStream text() {

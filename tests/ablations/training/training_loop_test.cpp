@@ -15,7 +15,7 @@
 
 namespace training_loop_test {
 
-using namespace ablations;
+using namespace study;
 using Why = TrainingEnd::Why;
 
 model::TokenStream text(size_t count = 2000) {

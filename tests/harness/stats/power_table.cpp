@@ -236,7 +236,7 @@ int main() {
       fmt::print("\n");
     }
   }
-  const double tolerance = ablations::tolerance_between({.autocast = model::Autocast::bf16}, {});
+  const double tolerance = ablations::expected_losses({.autocast = model::Autocast::bf16}).tolerance;
   fmt::print(
       "\n## Losses\n\n"
       "A rung, or a gate's head, is void where its losses leave the reference's. The guard judges the median "

@@ -11,7 +11,7 @@
 
 namespace quality_test {
 
-using namespace ablations;
+using namespace study;
 using harness::Quality;
 
 TEST(ReachedAt, IsOnTheLineBetweenTwoValidations) {
@@ -121,7 +121,7 @@ namespace spikes_test {
 
 // What is a spike of the loss, and what is not.
 
-using namespace ablations;
+using namespace study;
 
 TEST(Spikes, AreFarAboveTheLossesBefore) {
   SpikeWatch watch;

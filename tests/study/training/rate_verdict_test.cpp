@@ -12,7 +12,7 @@
 
 namespace rate_verdict_test {
 
-using namespace ablations;
+using namespace study;
 using planted::batch_noise;
 using planted::falling;
 using planted::rate;
@@ -143,7 +143,7 @@ TEST(RateVerdict, ATrainingThatEndedEarlyHasDiverged) {
 
 namespace rate_grid_test {
 
-using ablations::rates_of;
+using study::rates_of;
 using Rates = std::vector<double>;
 
 std::string refusal_of(const std::string& text) {

@@ -11,7 +11,7 @@
 
 namespace training_log_test {
 
-using namespace ablations;
+using namespace study;
 namespace fs = std::filesystem;
 
 TrainingStep step(int64_t number) {
