@@ -2,8 +2,8 @@
 #include "files/files.h"
 #include "files/nearest.h"
 #include "files/printable.h"
+#include "files/resources.h"
 #include "harness/machine/machine.h"
-#include "plots/claims.h"
 #include "plots/techniques_page.h"
 #include "text/text.h"
 
@@ -232,7 +232,7 @@ int help(const CommandLine& line, const HelpFlags& flags) {
   if (!flags.topic.empty()) return print_help_on(line, flags.topic);
   if (flags.markdown && line.other) return line.other();  // which has every command
   fmt::print("{}", flags.techniques ? techniques_page()
-                   : flags.claims   ? claims_page(recorded_evidence())
+                   : flags.claims   ? files::read_file(files::resource_root() / "docs" / "claims.md")
                    : flags.markdown ? help_markdown(line)
                                     : program_help(line, standard_output()));
   return 0;

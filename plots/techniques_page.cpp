@@ -4,7 +4,7 @@
 #include "ablations/techniques/techniques.h"
 #include "files/files.h"
 #include "files/resources.h"
-#include "plots/claims.h"
+#include "plots/report_document.h"
 #include "text/text.h"
 
 #include <fmt/format.h>
@@ -15,8 +15,6 @@
 #include <utility>
 
 namespace plots {
-
-using files::Json;
 
 namespace {
 

@@ -66,13 +66,6 @@ struct Prediction {
   LADDER_FIELDS(Prediction, rung, work, saved, (ratio, from_0))
 };
 
-// Whether a study confirms what others claim of an optimization.
-enum class Standing { measured, not_measured, contradicted };
-template <>
-struct Names<Standing> {
-  static constexpr std::array list{"measured", "not measured", "contradicted"};
-};
-
 // Paragraphs, with `code`, and blocks of lines that begin with four spaces.
 struct TextPart {
   std::string title, text;

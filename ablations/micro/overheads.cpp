@@ -140,7 +140,7 @@ void add_overheads(Suite& suite) {
       });
     }
     if (device == Device::cpu) {
-      // The sizes of the notes that claim 4.8 ms for a loop and 0.05 ms for one gather (batches/technique.cpp).
+      // The sizes of the notes that claim 4.8 ms for a loop and 0.05 ms for one gather (docs/claims.md).
       for (const auto& [name, batches] :
            {std::pair{"batch_loop", Batches::preloaded}, {"batch_gather", Batches::gather}}) {
         for (const int64_t B : {16, 32, 64, 128}) {

@@ -10,7 +10,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <iterator>
 #include <set>
 #include <stdexcept>
 #include <system_error>
@@ -64,30 +63,6 @@ std::vector<std::string> ladder_names() {
   }
   std::sort(names.begin(), names.end());
   return names;
-}
-
-std::vector<Ladder> ladders_with(const std::string& optimization) {
-  // Read once, because a report needs it for every claim. Files that cannot be read are reported when they are
-  // measured.
-  static const std::vector<Ladder> ladders = [] {
-    std::vector<Ladder> readable;
-    for (const std::string& name : ladder_names()) {
-      try {
-        readable.push_back(load_ladder(name));
-        readable.back().name = name;  // as --ladder takes it
-      } catch (const std::invalid_argument&) {
-        continue;
-      }
-    }
-    std::ranges::stable_partition(readable,
-                                  [](const Ladder& of) { return of.name == "gpt2" || of.name == "gpt2-cpu"; });
-    return readable;
-  }();
-  std::vector<Ladder> having;
-  std::ranges::copy_if(ladders, std::back_inserter(having), [&](const Ladder& ladder) {
-    return std::ranges::find(ladder.rungs, optimization) != ladder.rungs.end();
-  });
-  return having;
 }
 
 fs::path ladder_file(const std::string& name_or_file) {

@@ -23,9 +23,6 @@ std::filesystem::path ladder_file(const std::string& name_or_file);
 // Names of the ladders that come with the program.
 std::vector<std::string> ladder_names();
 
-// The readable ladders with the optimization. gpt2 and gpt2-cpu come first, because the program chooses between them.
-std::vector<Ladder> ladders_with(const std::string& optimization);
-
 // Removes from `edited` what does not pay on this machine. `edited` is `before` with one more optimization. Returns the
 // reason; empty if nothing was removed.
 using Choose = std::function<std::string(const model::Recipe& before, model::Recipe& edited)>;

@@ -15,13 +15,6 @@ const std::vector<Technique>& techniques();
 // Those of all techniques.
 const std::vector<Optimization>& optimizations();
 
-// torch.compile, a technique of the peer's (ablations/peers).
-const std::vector<Claim>& compile_claims();
-
-// Claims about no single technique, and figures that arithmetic contradicts.
-const std::vector<Claim>& other_claims();
-const std::vector<Claim>& contradicted_claims();
-
 // nullptr for an unknown name.
 const Optimization* find_optimization(const std::string& name);
 

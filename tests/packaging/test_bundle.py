@@ -33,7 +33,7 @@ def test_contents(bundle) -> None:
                      "ladder-gpt2", "bin/ladder-gpt2", "bin/device_tests", "bin/micro"}
     assert names >= {f"share/gpt2-ladder/{name}" for name in (
         "data/shakespeare.bin", "ladders/gpt2.json", "results/schemas/record.v1.json", "plots/render.py", "plots/page.html.j2",
-        "plots/charts/ladder.py", "ablations/peers/pytorch.json")}
+        "plots/charts/ladder.py", "ablations/peers/pytorch.json", "docs/claims.md")}
     assert not [name for name in names if "__pycache__" in name or re.search(r"lib(torch|c10|cud|nv|c\.|stdc|gcc)", name)]
     for path in files:
         if path.parent.name not in ("bin", "lib", "data"):

@@ -72,7 +72,7 @@ def test_contents(wheel) -> None:
     assert f"\nTag: {platform}\n" in files[f"{name}.dist-info/WHEEL"].decode()
     assert {f"{name}.data/data/share/gpt2-ladder/{file}" for file in (
         "ladders/gpt2.json", "results/schemas/record.v1.json", "plots/render.py", "plots/page.html.j2",
-        "plots/charts/ladder.py", "ablations/peers/pytorch.json")} <= set(files)
+        "plots/charts/ladder.py", "ablations/peers/pytorch.json", "docs/claims.md")} <= set(files)
     assert not [file for file in files if re.search(r"__pycache__|\.(cpp|h|tmp|pyc|so.*)$", file)]
     assert [file for file, content in files.items() if str(ROOT).encode() in content and "/scripts/" not in file] == []
 
@@ -103,6 +103,7 @@ def test_it_answers(ladder, capsys) -> None:
     with capsys.disabled():
         print(f"\n`ladder --help` of the wheel, with the start of a shell: {1000 * (time.monotonic() - begun):.0f} ms")
     assert (done.returncode, done.stderr) == (0, "") and "\n  report " in done.stdout
+    assert ladder("help", "--claims").stdout == (ROOT / "docs" / "claims.md").read_text()
     verified = ladder("verify", "study")
     assert verified.returncode == 0, verified.stdout + verified.stderr
 

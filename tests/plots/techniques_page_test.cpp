@@ -4,6 +4,7 @@
 #include "ablations/plan/modes.h"
 #include "ablations/techniques/products/products.h"
 #include "ablations/techniques/techniques.h"
+#include "plots/report_document.h"
 #include "tests/harness/machines.h"
 
 #include <gtest/gtest.h>

@@ -12,8 +12,6 @@ using namespace model;
 
 namespace {
 
-std::vector<Claim> attention_claims();
-
 constexpr const char* cudnn_node = "ScaledDotProductCudnnAttentionBackward0";
 constexpr const char* efficient_node = "ScaledDotProductEfficientAttentionBackward0";
 
@@ -132,10 +130,7 @@ Technique attention() {
             .summary = "Attention is computed block by block without ever writing its T x T matrix to memory. It pays "
                        "more the longer the context is.",
             .edit = [](Recipe& r, const Machine& machine) { r.attention = fastest_attention(r, machine); },
-            .title_seen = flash_title,
-            .claims = attention_claims(),
-            .micro_below = "attention_manual",
-            .micro = "attention_flash"},
+            .title_seen = flash_title},
            {.name = "packed_attention",
             .title = "packed attention",
             .summary = "Attention reads queries, keys and values where their product leaves them and writes its result "
@@ -150,44 +145,5 @@ Technique attention() {
       .prove = prove_attention,
   };
 }
-
-// ---- What others claim
-
-namespace {
-
-std::vector<Claim> attention_claims() {
-  return {
-      {.claim = "130 -> 96 ms per step, \"27 %\"",
-       .source = sources::lecture,
-       .about = Claim::About::step,
-       .least = 130.0 / 96,
-       .most = 130.0 / 96,
-       .note = "From 130 to 96 is 26 % less. There both were compiled, which makes attention written out faster."},
-      {.claim = "143 -> 113 ms per step, from attention written out; both compiled",
-       .source = sources::blog,
-       .about = Claim::About::step,
-       .least = 143.0 / 113,
-       .most = 143.0 / 113,
-       .note = "Here neither is compiled."},
-      {.claim = "+26 %, with cuDNN's",
-       .source = sources::llm_c,
-       .about = Claim::About::step,
-       .least = 1.26,
-       .most = 1.26,
-       .note = "There over llm.c's own attention kernels, here over ATen's operations."},
-      {.claim = "0.2 -> 0.1 s per step", .source = sources::notes, .about = Claim::About::step, .least = 2, .most = 2},
-      {.claim = "memory of attention -90 %, from O(T^2) to O(T)",
-       .source = sources::notes,
-       .about = Claim::About::activations,
-       .note =
-           "That is all activations, and all that is less is attention's. Of attention alone it is -92 % at T=1024, "
-           "counted; -86 % at T=512, -98 % at T=4096.",
-       .command = "ladder ablate --ladder gpt2 -B 1 --sweep context=512,1024,2048,4096 --rung graph --rung flash"},
-      {.claim = "1.5x to 2x at T=512, 2x to 4x at T=2048; at T=8192 out of memory without it",
-       .source = sources::notes,
-       .command = "ladder ablate --ladder gpt2 -B 1 --sweep context=512,2048,8192 --rung graph --rung flash"}};
-}
-
-}  // namespace
 
 }  // namespace ablations

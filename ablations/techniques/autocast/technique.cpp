@@ -16,9 +16,6 @@ using namespace model;
 
 namespace {
 
-std::vector<Claim> claims_of_bf16();
-std::vector<Claim> claims_of_fp16();
-
 // Faster than float32 only where the processor multiplies bfloat16.
 std::string bf16_is_pointless(const Recipe& recipe, const Machine& machine) {
   if (recipe.device == Device::cuda || machine.cpu.has("avx512_bf16") || machine.cpu.has("amx_bf16")) return "";
@@ -84,51 +81,18 @@ Technique autocast() {
                   r.autocast = Autocast::bf16;
                   if (!packed_obstacle(r, machine).empty()) r.products = Products::aten;
                 },
-            .pointless = bf16_is_pointless,
-            .claims = claims_of_bf16()},
+            .pointless = bf16_is_pointless},
            {.name = "fp16",
             .title = "fp16 autocast",
             .summary = "As bf16, with float16: more mantissa, less range. The loss is scaled so that small gradients "
                        "do not vanish, and a step whose gradients overflow is skipped.",
             .needs = {"gpu"},
             .excludes = {"bf16"},
-            .edit = [](Recipe& r, const Machine&) { r.autocast = Autocast::fp16; },
-            .claims = claims_of_fp16()}},
+            .edit = [](Recipe& r, const Machine&) { r.autocast = Autocast::fp16; }}},
       .obstacle = autocast_obstacle,
       .tolerance = autocast_tolerance,
       .prove = prove_autocast,
   };
 }
-
-// ---- What others claim
-
-namespace {
-
-std::vector<Claim> claims_of_bf16() {
-  return {{.claim = "333 -> 300 ms per step, over TF32",
-           .source = sources::lecture,
-           .about = Claim::About::step,
-           .least = 333.0 / 300,
-           .most = 333.0 / 300}};
-}
-
-std::vector<Claim> claims_of_fp16() {
-  return {{.claim = "1.5x to 2x", .source = sources::notes, .about = Claim::About::step, .least = 1.5, .most = 2},
-          {.claim = "activations -50 %",
-           .source = sources::notes,
-           .about = Claim::About::activations,
-           .least = 2,
-           .most = 2,
-           .note = "Here it cannot be half of all: what LayerNorm reads stays float32."},
-          {.claim = "memory in all -24 %: 4.1 -> 3.1 GB",
-           .source = sources::notes,
-           .wrong = "Autocast keeps gradients in float32. With 536 MB of them, not 268, the same figures give -18 %."},
-          {.claim = "a gradient of 1e-5 underflows to 0 in float16",
-           .source = sources::notes,
-           .wrong = "1e-5 is below the smallest normal number, 6.1e-5, but float16 has subnormal ones down to 6.0e-8. "
-                    "1e-5 becomes 1.0014e-5. Only what is at most 3.0e-8 becomes 0."}};
-}
-
-}  // namespace
 
 }  // namespace ablations

@@ -13,12 +13,6 @@ using namespace model;
 
 namespace {
 
-std::vector<Claim> claims_of_token_file();
-std::vector<Claim> claims_of_mapped_file();
-std::vector<Claim> claims_of_preloaded();
-std::vector<Claim> claims_of_gather();
-std::vector<Claim> claims_of_prefetch();
-
 constexpr int64_t token_bytes = 2;
 
 std::string batches_in_words(const Observations::Batches& seen) {
@@ -92,113 +86,31 @@ Technique batches() {
             .summary = "The text was tokenized once, into a file of token numbers. A step reads its sequences from "
                        "there, one by one, instead of tokenizing the text again.",
             .excludes = {"mapped_file", "preloaded", "gather", "prefetch"},
-            .edit = [](Recipe& r, const harness::Machine&) { r.batches = Batches::read; },
-            .claims = claims_of_token_file()},
+            .edit = [](Recipe& r, const harness::Machine&) { r.batches = Batches::read; }},
            {.name = "mapped_file",
             .title = "mapped file",
             .summary = "The token file is mapped into the process's memory. A sequence is copied from there without "
                        "asking the kernel, and only what is touched takes memory.",
             .excludes = {"preloaded", "gather", "prefetch"},
-            .edit = [](Recipe& r, const harness::Machine&) { r.batches = Batches::mapped; },
-            .claims = claims_of_mapped_file()},
+            .edit = [](Recipe& r, const harness::Machine&) { r.batches = Batches::mapped; }},
            {.name = "preloaded",
             .title = "tokens in memory",
             .summary = "All token numbers are read into memory before the first step. No step has to wait for a disk "
                        "or the kernel; each sequence is still copied by itself.",
             .excludes = {"gather", "prefetch"},
-            .edit = [](Recipe& r, const harness::Machine&) { r.batches = Batches::preloaded; },
-            .claims = claims_of_preloaded()},
+            .edit = [](Recipe& r, const harness::Machine&) { r.batches = Batches::preloaded; }},
            {.name = "gather",
             .title = "one gather",
             .summary = "All inputs of a batch are copied in one pass, and all its targets in another, instead of a "
                        "tensor for each sequence. On a GPU they go into pinned memory, which it can fetch by itself.",
             .excludes = {"prefetch"},
-            .edit = [](Recipe& r, const harness::Machine&) { r.batches = Batches::gather; },
-            .claims = claims_of_gather(),
-            .micro_below = "batch_loop",
-            .micro = "batch_gather"},
+            .edit = [](Recipe& r, const harness::Machine&) { r.batches = Batches::gather; }},
            {.name = "prefetch",
             .title = "prefetching thread",
             .summary = "A thread makes the next batch while the step runs. When the step asks, the batch is there.",
-            .edit = [](Recipe& r, const harness::Machine&) { r.batches = Batches::prefetched; },
-            .claims = claims_of_prefetch()}},
+            .edit = [](Recipe& r, const harness::Machine&) { r.batches = Batches::prefetched; }}},
       .prove = prove_batches,
   };
 }
-
-// ---- What others claim
-
-namespace {
-
-std::vector<Claim> claims_of_token_file() {
-  return {
-      {.claim = "text tokenized once, into a file: about 2x over tokenizing in the loop",
-       .source = sources::notes,
-       .note = "No command here measures it: there the tokenizer ran in Python, here it is compiled.",
-       .command = ""},
-      {.claim = "12 GB of text become 5.6 GB of token numbers",
-       .source = sources::notes,
-       .device = Device::cpu,
-       .note = "It prints both sizes of a text: Shakespeare's plays shrink to 0.62 of their size; the claim is 0.47.",
-       .command = "ladder tokenize --data book.txt --out book.bin"},
-      {.claim = "token numbers stored as int16",
-       .source = sources::notes,
-       .wrong = "int16 ends at 32,767, and GPT-2 has 50,257 tokens. uint16 holds them, up to 65,535."}};
-}
-
-std::vector<Claim> claims_of_mapped_file() {
-  return {{.claim = "all of the English Wikipedia mapped: 9 MB of memory",
-           .source = {"Hugging Face's datasets 1.12, about Arrow", "https://huggingface.co/docs/datasets/about_arrow"},
-           .device = Device::cpu,
-           .note = "It is what opening takes. Pages that steps touch come on top of it.",
-           .command = "ladder ablate --ladder data-pipeline-cpu --repeat-to 2GB"}};
-}
-
-std::vector<Claim> claims_of_preloaded() {
-  return {{.claim = "the whole file in memory, instead of mapped: about 2x to 3x",
-           .source = sources::notes,
-           .note = "No command here measures it: it is of windows at random places, and this loader walks through the "
-                   "text from start to end.",
-           .command = ""}};
-}
-
-std::vector<Claim> claims_of_gather() {
-  const char* note = "There a Python loop took windows from random places; here they follow one another.";
-  const char* command = "make micro ARGS=--benchmark_filter=batch_";
-  return {{.claim = "64 windows in one gather instead of a loop: 4.8 -> 0.05 ms per batch",
-           .source = sources::notes,
-           .about = Claim::About::batch,
-           .least = 90,
-           .most = 100,
-           .device = Device::cpu,
-           .note = note,
-           .command = command},
-          {.claim = "60x to 120x per batch, from 16 to 128 windows",
-           .source = sources::notes,
-           .about = Claim::About::batch,
-           .least = 60,
-           .most = 120,
-           .device = Device::cpu,
-           .note = note,
-           .command = command},
-          {.claim = "about 1.2x per step",
-           .source = sources::notes,
-           .about = Claim::About::step,
-           .least = 1.2,
-           .most = 1.2,
-           .note = "No command here measures it: there is no loop in Python, and no window at a random place.",
-           .command = ""}};
-}
-
-std::vector<Claim> claims_of_prefetch() {
-  return {{.claim = "1137 -> 1191 steps in 600 s, by a thread that prepares the next pinned batch",
-           .source = {"openai/parameter-golf, pull request 591; a small GPT, one GPU",
-                      "https://github.com/openai/parameter-golf/pull/591"},
-           .about = Claim::About::step,
-           .least = 1.04,
-           .most = 1.06}};
-}
-
-}  // namespace
 
 }  // namespace ablations

@@ -13,9 +13,6 @@ using namespace model;
 
 namespace {
 
-std::vector<Claim> fused_claims();
-std::vector<Claim> cross_entropy_claims();
-
 Proof prove_loss(const Recipe& recipe, const RunFacts& facts) {
   const Counts& nodes = facts.observations.backward_nodes;
   const int64_t aten = count(nodes, "NllLossBackward0"), in_place = nodes_of(nodes, "InPlaceCrossEntropy"),
@@ -74,19 +71,14 @@ Technique cross_entropy() {
                        "number. PyTorch's own steps lead there by further matrices of B x T x V numbers, in float32 "
                        "under autocast.",
             .edit = [](Recipe& r, const harness::Machine&) { r.cross_entropy = CrossEntropy::in_place; },
-            .claims = cross_entropy_claims(),
             .replaces = {"cross_entropy"},
-            .by = "in_place",
-            .micro_below = "cross_entropy",
-            .micro = "cross_entropy_in_place"},
+            .by = "in_place"},
            {.name = "fused_loss",
             .title = "fused head + loss",
             .summary = "The last matrix product and the loss are one operation, which does some rows at a time: their "
                        "logits become their own gradient, and the products that need it follow at once. The matrix of "
                        "all logits never exists.",
             .edit = [](Recipe& r, const harness::Machine&) { r.cross_entropy = CrossEntropy::fused; },
-            .claims = fused_claims(),
-            .rewritten = "2026-11-27",
             .replaces = {"head_loss"},
             .by = "fused"}},
       .obstacle = [](const Recipe& recipe, const harness::Machine& machine) -> std::string {
@@ -96,36 +88,5 @@ Technique cross_entropy() {
       .prove = prove_loss,
   };
 }
-
-// ---- What others claim
-
-namespace {
-
-std::vector<Claim> cross_entropy_claims() {
-  return {{.claim = "loss and gradient in one kernel, in place over the logits: 6 -> 3.7 ms",
-           .source = sources::llm_c,
-           .note = "One kernel there, several operations of ATen here.",
-           .command = "ladder profile --diff in_place_loss --ladder gpt2-fp16"}};
-}
-
-std::vector<Claim> fused_claims() {
-  const ClaimSource liger{"the README of Liger Kernel; LLaMA 3-8B, B=8, bf16, 8 A100s",
-                          "https://github.com/linkedin/Liger-Kernel"};
-  const char* note = "With all of its kernels, of which the fused head and loss is one.";
-  return {{.claim = "20 % more tokens per second",
-           .source = liger,
-           .about = Claim::About::step,
-           .least = 1.2,
-           .most = 1.2,
-           .note = note},
-          {.claim = "60 % less memory for training",
-           .source = liger,
-           .about = Claim::About::peak,
-           .least = 2.5,
-           .most = 2.5,
-           .note = note}};
-}
-
-}  // namespace
 
 }  // namespace ablations

@@ -13,8 +13,6 @@ using namespace model;
 
 namespace {
 
-std::vector<Claim> data_parallel_claims();
-
 Proof prove_data_parallel(const Recipe& recipe, const RunFacts& facts) {
   const auto seen = facts.observations.all_reduces.value_or(Observations::AllReduces());
   const std::string observed =
@@ -46,26 +44,10 @@ Technique data_parallel() {
                          .summary = "Several processes, the ranks, each work on B sequences of their own. All take the "
                                     "same step, with the mean of their gradients, which is taken while the backward "
                                     "pass goes on.",
-                         .edit = [](Recipe& r, const harness::Machine&) { r.data_parallel = Parallel::ddp; },
-                         .claims = data_parallel_claims()}},
+                         .edit = [](Recipe& r, const harness::Machine&) { r.data_parallel = Parallel::ddp; }}},
       .obstacle = obstacle_to_data_parallel,
       .prove = prove_data_parallel,
   };
 }
-
-// ---- What others claim
-
-namespace {
-
-std::vector<Claim> data_parallel_claims() {
-  return {{.claim = "near-linear scalability using 256 GPUs",
-           .source = {"Li et al. 2020, PyTorch Distributed; ResNet50 and BERT, up to 256 GPUs",
-                      "https://arxiv.org/abs/2006.15704"},
-           .note = "When configured appropriately, they say. `scaling.efficiency` of a record is the share of "
-                   "linear speed that is left.",
-           .command = "torchrun --nproc-per-node 8 --no-python ladder run --ladder ddp --rung ddp"}};
-}
-
-}  // namespace
 
 }  // namespace ablations

@@ -12,8 +12,6 @@ using namespace model;
 
 namespace {
 
-std::vector<Claim> device_claims();
-
 Proof prove_device(const Recipe& recipe, const RunFacts& facts) {
   const std::string& found = facts.observations.parameters_device;
   if (recipe.device == Device::cpu) {
@@ -40,23 +38,9 @@ Technique device() {
                          .summary =
                              "Weights, optimizer state and activations live on the GPU and every operation runs there. "
                              "Arithmetic stays full float32.",
-                         .edit = [](Recipe& r, const harness::Machine&) { r.device = Device::cuda; },
-                         .claims = device_claims()}},
+                         .edit = [](Recipe& r, const harness::Machine&) { r.device = Device::cuda; }}},
       .prove = prove_device,
   };
 }
-
-// ---- What others claim
-
-namespace {
-
-std::vector<Claim> device_claims() {
-  return {{.claim = "1000 ms per step in float32",
-           .source = sources::lecture,
-           .about = Claim::About::milliseconds,
-           .note = "\"Over 1000 ms\" is said of a step without any optimization, not of a CPU."}};
-}
-
-}  // namespace
 
 }  // namespace ablations

@@ -12,8 +12,6 @@ using namespace model;
 
 namespace {
 
-std::vector<Claim> execution_claims();
-
 Proof prove_execution(const Recipe& recipe, const RunFacts& facts) {
   const Observations& seen = facts.observations;
   const int64_t of_model = count(seen.operations, "forward") + count(seen.operations, "backward");
@@ -54,8 +52,7 @@ Technique execution() {
                                     "takes longer to launch a step's kernels than the GPU to run them; most of "
                                     "torch.compile's gain comes from fused kernels, not from fewer launches.",
                          .needs = {"gpu"},
-                         .edit = [](Recipe& r, const harness::Machine&) { r.execution = Execution::graph; },
-                         .claims = execution_claims()}},
+                         .edit = [](Recipe& r, const harness::Machine&) { r.execution = Execution::graph; }}},
       .obstacle = [](const Recipe& recipe, const harness::Machine&) -> std::string {
         const bool impossible = recipe.execution == Execution::graph && recipe.device == Device::cpu;
         return impossible ? "execution graph needs device cuda" : "";
@@ -63,18 +60,5 @@ Technique execution() {
       .prove = prove_execution,
   };
 }
-
-// ---- What others claim
-
-namespace {
-
-std::vector<Claim> execution_claims() {
-  return {{.claim = "a launch takes 5 to 20 us",
-           .source = sources::notes,
-           .note = "It shows each launch, and for how long the GPU waited for the host.",
-           .command = "ladder profile --trace --ladder gpt2 --rung bf16 -B 1"}};
-}
-
-}  // namespace
 
 }  // namespace ablations

@@ -13,9 +13,6 @@ using namespace model;
 
 namespace {
 
-std::vector<Claim> head_claims();
-std::vector<Claim> all_claims();
-
 constexpr std::array layers_in_fp8{"c_attn", "c_fc", "mlp_proj"};
 
 std::string fp8_obstacle(const Recipe& recipe, const harness::Machine& machine) {
@@ -96,56 +93,19 @@ Technique fp8() {
                        "of. The gradient of the embedding stays a bf16 product.",
             .needs = {"master_weights"},
             .edit = [](Recipe& r, const harness::Machine&) { r.fp8 = Fp8::head; },
-            .title_seen = [](const Observations& seen) { return emulated_title("fp8 head", seen); },
-            .claims = head_claims()},
+            .title_seen = [](const Observations& seen) { return emulated_title("fp8 head", seen); }},
            {.name = "fp8",
             .title = "fp8 products",
             .summary = "The large products multiply 8-bit numbers, forward and for the gradient of their input: head, "
                        "both of the MLP, and query, key, value. Gradients of weights stay bf16 products.",
             .needs = {"master_weights"},
             .edit = [](Recipe& r, const harness::Machine&) { r.fp8 = Fp8::all; },
-            .title_seen = [](const Observations& seen) { return emulated_title("fp8 products", seen); },
-            .claims = all_claims()}},
+            .title_seen = [](const Observations& seen) { return emulated_title("fp8 products", seen); }}},
       .obstacle = fp8_obstacle,
       .tolerance = [](const Recipe& recipe) { return recipe.fp8 == Fp8::off ? 0.0 : 2e-2; },
       .amend = amend_fp8,
       .prove = prove_fp8,
   };
 }
-
-// ---- What others claim
-
-namespace {
-
-const ClaimSource modded{"modded-nanogpt's records, a variant of GPT-2 124M on H100s",
-                         "https://github.com/KellerJordan/modded-nanogpt"};
-
-std::vector<Claim> head_claims() {
-  return {{.claim = "the head's matmuls with static scales: 16.95 -> 10.31 ms",
-           .source = {"nanochat's log, depth 12, H100", "https://github.com/karpathy/nanochat"},
-           .shown =
-               "NVIDIA H200, B=16 T=1024, these matmuls alone (results/evidence/nvidia-h200-products-2026-11-26): "
-               "1.85x; 1.64x is claimed, and 1.38x with scales that are measured in each step. End to end there 1 %."}};
-}
-
-std::vector<Claim> all_claims() {
-  return {
-      {.claim = "c_fc forward in fp8: 57.18 -> 56.47 ms per step",
-       .source = modded,
-       .note = "The loss is 0.0008 higher after as many steps. The head was in fp8 before."},
-      {.claim = "25 % more tokens per second with one scale for a matrix, 10 % with scales by rows",
-       .source = {"torchao's documentation, Llama 3 8B on 8 H100s", "https://github.com/pytorch/ao"},
-       .about = Claim::About::step,
-       .least = 1.1,
-       .most = 1.25,
-       .note = "Matmuls there add up 4,096 numbers and more."},
-      {.claim = "matmuls of a layer 1.90x as fast, and 1.58x with scales and copies computed",
-       .source = {"TransformerEngine's example, hidden size 4,096, H200 NVL",
-                  "https://github.com/NVIDIA/TransformerEngine"},
-       .shown = "NVIDIA H200, B=16 T=1024, width 768 (results/evidence/nvidia-h200-products-2026-11-26): 1.80x, and "
-                "1.53x with scales by rows, without computing scales and copies. The matmuls alone, not the step."}};
-}
-
-}  // namespace
 
 }  // namespace ablations

@@ -12,8 +12,6 @@ using namespace model;
 
 namespace {
 
-std::vector<Claim> claims_of_tf32();
-
 // ATen uses oneDNN for float32 products only if oneDNN has bfloat16 kernels (dnnl's avx512_core or avx2_vnni_2).
 // Otherwise MKL makes them, whatever the precision is. Of each set one flag is looked for.
 std::string onednn_is_pointless(const Recipe& recipe, const Machine& machine) {
@@ -100,35 +98,11 @@ Technique matmul_precision() {
                        "and add up in float32. Nothing else changes type.",
             .needs = {"gpu"},
             .excludes = {"onednn"},
-            .edit = [](Recipe& r, const Machine&) { r.matmul_precision = MatmulPrecision::high; },
-            .claims = claims_of_tf32()}},
+            .edit = [](Recipe& r, const Machine&) { r.matmul_precision = MatmulPrecision::high; }}},
       .obstacle = matmul_precision_obstacle,
       .tolerance = matmul_precision_tolerance,
       .prove = prove_precision,
   };
 }
-
-// ---- What others claim
-
-namespace {
-
-std::vector<Claim> claims_of_tf32() {
-  return {{.claim = "1000 -> 333 ms per step",
-           .source = sources::lecture,
-           .about = Claim::About::step,
-           .least = 1000.0 / 333,
-           .most = 1000.0 / 333},
-          {.claim = "8x: 156 TFLOP/s instead of 19.5",
-           .source = {"NVIDIA's data sheet of the A100",
-                      "https://www.nvidia.com/content/dam/en-zz/Solutions/Data-Center/a100/pdf/"
-                      "nvidia-a100-datasheet-us-nvidia-1758950-r4-web.pdf"},
-           .note = "Of matmuls only: in the lecture a step became 3x as fast.",
-           .command = "ladder doctor --peaks"},
-          {.claim = "a mantissa truncated from 23 to 19 bits",
-           .source = sources::lecture_notes,
-           .wrong = "TF32 has 19 bits in all: 1 of sign, 8 of exponent and 10 of mantissa."}};
-}
-
-}  // namespace
 
 }  // namespace ablations

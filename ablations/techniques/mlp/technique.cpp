@@ -12,8 +12,6 @@ using namespace model;
 
 namespace {
 
-std::vector<Claim> mlp_claims();
-
 Proof prove_mlp(const Recipe& recipe, const RunFacts& facts) {
   const Counts& nodes = facts.observations.backward_nodes;
   const int64_t aten = count(nodes, "GeluBackward0"), fused = nodes_of(nodes, "FusedMlp");
@@ -55,8 +53,6 @@ Technique mlp() {
                        "On a GPU the products make them where they write their results. On a CPU GELU's result is "
                        "computed once more in the backward pass instead of being kept.",
             .edit = [](Recipe& r, const harness::Machine&) { r.mlp = Mlp::fused; },
-            .claims = mlp_claims(),
-            .rewritten = "2026-11-27",
             .replaces = {"mlp"},
             .by = "fused"}},
       .obstacle = [](const Recipe& recipe, const harness::Machine& machine) -> std::string {
@@ -66,20 +62,5 @@ Technique mlp() {
       .prove = prove_mlp,
   };
 }
-
-// ---- What others claim
-
-namespace {
-
-std::vector<Claim> mlp_claims() {
-  return {{.claim = "GELU and its gradient in the epilogue of the matmuls: 0 to 1 % of a step",
-           .source = sources::llm_c,
-           .about = Claim::About::step,
-           .least = 1,
-           .most = 1.01,
-           .note = "By cuBLASLt, as here on a GPU."}};
-}
-
-}  // namespace
 
 }  // namespace ablations

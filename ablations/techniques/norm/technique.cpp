@@ -12,8 +12,6 @@ using namespace model;
 
 namespace {
 
-std::vector<Claim> norm_claims();
-
 Proof prove_norm(const Recipe& recipe, const RunFacts& facts) {
   const Counts& nodes = facts.observations.backward_nodes;
   const int64_t aten = count(nodes, "NativeLayerNormBackward0"), fused = nodes_of(nodes, "FusedAddNorm");
@@ -54,8 +52,6 @@ Technique norm() {
                        "and the normalized numbers are written in the type that the next matrix product reads. PyTorch "
                        "makes three passes of it.",
             .edit = [](Recipe& r, const harness::Machine&) { r.norm = Norm::fused; },
-            .claims = norm_claims(),
-            .rewritten = "2026-11-27",
             .replaces = {"add_norm"},
             .by = "fused"}},
       .obstacle = [](const Recipe& recipe, const harness::Machine& machine) -> std::string {
@@ -65,20 +61,5 @@ Technique norm() {
       .prove = prove_norm,
   };
 }
-
-// ---- What others claim
-
-namespace {
-
-std::vector<Claim> norm_claims() {
-  return {{.claim = "residual addition and LayerNorm in one kernel, across blocks: about 1 % of a step",
-           .source = sources::llm_c,
-           .about = Claim::About::step,
-           .least = 1.01,
-           .most = 1.01,
-           .note = "There LayerNorm and its backward pass were kernels of their own before."}};
-}
-
-}  // namespace
 
 }  // namespace ablations

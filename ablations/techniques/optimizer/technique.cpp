@@ -9,8 +9,6 @@ using namespace model;
 
 namespace {
 
-std::vector<Claim> claims_of_fused();
-
 Proof prove_optimizer(const Recipe& recipe, const RunFacts& facts) {
   const Counts& operations = facts.observations.update_operations;
   const int64_t fused = count(operations, "aten::_fused_adamw_");
@@ -56,39 +54,15 @@ Technique optimizer() {
             .summary = "The optimizer works on lists of tensors instead of one tensor after another, which saves "
                        "kernel launches. The arithmetic is the same.",
             .excludes = {"fused_adamw"},
-            .edit = [](Recipe& r, const harness::Machine&) { r.optimizer = Optimizer::foreach; },
-            .micro_below = "adamw_loop",
-            .micro = "adamw_foreach"},
+            .edit = [](Recipe& r, const harness::Machine&) { r.optimizer = Optimizer::foreach; }},
            {.name = "fused_adamw",
             .title = "fused AdamW",
             .summary = "One operation per parameter group reads gradient, moments and weight once and writes them "
                        "once. Clipping the gradients happens in the same pass.",
-            .edit = [](Recipe& r, const harness::Machine&) { r.optimizer = Optimizer::fused; },
-            .claims = claims_of_fused(),
-            .micro_below = "adamw_loop",
-            .micro = "adamw_fused"}},
+            .edit = [](Recipe& r, const harness::Machine&) { r.optimizer = Optimizer::fused; }}},
       .amend = amend_optimizer,
       .prove = prove_optimizer,
   };
 }
-
-// ---- What others claim
-
-namespace {
-
-std::vector<Claim> claims_of_fused() {
-  return {
-      {.claim = "93 -> 90 ms per step",
-       .source = sources::lecture,
-       .about = Claim::About::step,
-       .least = 93.0 / 90,
-       .most = 93.0 / 90},
-      {.claim = "one call for each tensor costs 0.5 % of a step, beside one call for all",
-       .source = sources::llm_c,
-       .note = "No command here measures it: both are a fused kernel, and here that has one call for each group only.",
-       .command = ""}};
-}
-
-}  // namespace
 
 }  // namespace ablations

@@ -11,8 +11,6 @@ using namespace model;
 
 namespace {
 
-std::vector<Claim> qkv_products_claims();
-
 Proof prove_qkv_products(const Recipe& recipe, const RunFacts& facts) {
   const int64_t in_a_block = linear_layers(recipe), expected = in_a_block * facts.attentions;
   const Counts& nodes = facts.observations.backward_nodes;
@@ -40,30 +38,10 @@ Technique qkv_products() {
                 "Query, key and value are one matrix product with a weight of 3C rows, instead of three products "
                 "with C rows each. The input is read once, and one large product keeps a processor busier than "
                 "three small ones.",
-            .edit = [](Recipe& r, const harness::Machine&) { r.qkv_products = QkvProducts::one; },
-            .claims = qkv_products_claims()}},
+            .edit = [](Recipe& r, const harness::Machine&) { r.qkv_products = QkvProducts::one; }}},
       .amend = amend_qkv_products,
       .prove = prove_qkv_products,
   };
 }
-
-// ---- What others claim
-
-namespace {
-
-std::vector<Claim> qkv_products_claims() {
-  return {{.claim = "about 4 % to 5 % more tokens/s",
-           .source = {"llama.cpp, pull request 16813; inference of Qwen3 models with 4-bit weights, RTX 4090",
-                      "https://github.com/ggml-org/llama.cpp/pull/16813"},
-           .note = "Here it is a step of training."},
-          {.claim = "1.08x and 1.13x, two small models",
-           .source = {"llama2.c, pull request 55; inference in plain C on a CPU",
-                      "https://github.com/karpathy/llama2.c/pull/55"},
-           .device = Device::cpu,
-           .note = "There each matmul has one row, a single token. Here it is a step of training.",
-           .command = "ladder ablate --ladder qkv"}};
-}
-
-}  // namespace
 
 }  // namespace ablations

@@ -10,8 +10,6 @@ using namespace model;
 
 namespace {
 
-std::vector<Claim> residual_claims();
-
 Proof prove_residual(const Recipe& recipe, const RunFacts& facts) {
   const Counts found = facts.observations.residual.value_or(Counts());
   const bool low = recipe.residual == Residual::autocast;
@@ -38,8 +36,7 @@ Technique residual() {
                          .edit =
                              [](Recipe& r, const harness::Machine&) {
                                r.residual = r.autocast == Autocast::off ? Residual::float32 : Residual::autocast;
-                             },
-                         .claims = residual_claims()}},
+                             }}},
       .obstacle = [](const Recipe& recipe, const harness::Machine&) -> std::string {
         const bool impossible = recipe.residual == Residual::autocast && recipe.autocast == Autocast::off;
         return impossible ? "residual autocast needs autocast bf16 or fp16" : "";
@@ -47,18 +44,5 @@ Technique residual() {
       .prove = prove_residual,
   };
 }
-
-// ---- What others claim
-
-namespace {
-
-std::vector<Claim> residual_claims() {
-  return {{.claim = "1.86x on an RTX 4090, with weights and activations in bfloat16",
-           .source = sources::llm_c,
-           .note = "There everything is bfloat16; the residual stream is a part of it.",
-           .command = "ladder ablate --ladder gpt2 --mode factorial --factors bf16,residual16"}};
-}
-
-}  // namespace
 
 }  // namespace ablations

@@ -47,8 +47,7 @@ Technique weights() {
                                     "clips them and updates the weights. Under bf16 autocast the products' weights are "
                                     "bf16 themselves, and the 16 bits that they lack lie beside them.",
                          .needs = {"fused_norm", "fused_mlp", "fused_loss"},
-                         .edit = [](Recipe& r, const harness::Machine&) { r.weights = Weights::master; },
-                         .rewritten = "2026-11-27"}},
+                         .edit = [](Recipe& r, const harness::Machine&) { r.weights = Weights::master; }}},
       .obstacle = [](const Recipe& recipe, const harness::Machine&) -> std::string {
         return recipe.weights == Weights::master ? master_weights_obstacle(recipe) : "";
       },
