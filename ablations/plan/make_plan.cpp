@@ -90,7 +90,10 @@ void add_arms(std::vector<Rung>& arms, const Rung& rung, const std::string& base
                     .applied = rung.applied,
                     .recipe = rung.recipe,
                     .name = fmt::format("{}-{}", side, name_of(rung)),
-                    .program = program});
+                    .program = program,
+                    .summary = rung.summary,
+                    .text = rung.text,
+                    .losses = rung.losses});
   };
   if (!base.empty()) add("base", base);
   add("head", head);
