@@ -162,7 +162,7 @@ def drawing(entries):
     ticks = [t for t in (limit, *(t for t in (ten, ten / 10) if t < 0.4 * limit)) if t > 0]
     y = {"field": "deviation", "type": "quantitative",
          "scale": {"type": "symlog", "constant": constant, "domain": [-edge, edge], "nice": False},
-         "axis": axis("loss minus the reference's" + unit([rung for _, rung, _ in entries]).replace(" ", ", "), values=[-t for t in ticks] + [0] + ticks[::-1], labelExpr="datum.value ? format(datum.value, '+~g') : '0'", grid=False)}
+         "axis": axis("loss minus the reference's" + unit([rung for _, rung, _ in entries]).replace(" ", ", "), values=[-t for t in ticks] + [0] + ticks[::-1], labelExpr="datum.value ? format(datum.value, '+.2~g') : '0'", grid=False)}
     panel = [
         {"data": {"values": [{"lo": -t, "hi": t}]}, "mark": {"type": "rect", "color": GRID, "opacity": 0.6, "aria": False},
          "encoding": {"x": {"value": 0}, "x2": {"value": LINES}, "y": {**y, "field": "lo"}, "y2": {"field": "hi"}}} for t in tolerances[-3:]]
