@@ -193,7 +193,7 @@ def test_what_does_not_fit_is_refused(copies, ladder, tmp_path, what) -> None:
 def test_folders_that_cannot_be_meant(copies, ladder, tmp_path) -> None:
     for arguments, says in (([copies[0], copies[1]], "holds a shard; merge into another folder"),
                             ([tmp_path / "new", copies[0], copies[0]], "given twice"),
-                            ([tmp_path / "new"], "merge needs SHARDS..."),
+                            ([tmp_path / "new"], "shards is required"),
                             ([tmp_path / "new", tmp_path / "nowhere"], "holds no study")):
         done = ladder("merge", "--out", *arguments)
         assert done.returncode == 2 and says in done.stderr and not (tmp_path / "new").exists(), done.stderr

@@ -4,7 +4,6 @@ The program decides by the stream that it writes to, so all tests use a pseudo-t
 """
 
 import re
-import shutil
 
 import pytest
 from conftest import MEASURED, ROOT, ladder_document, write_json
@@ -132,81 +131,3 @@ def test_help_of_every_command(helps) -> None:
             own = re.sub(r"'[^']*'", "", line) if command == "measure" else line  # without those of the measured commands
             for flag in re.findall(r"(?<= )(--?[a-zA-Z][\w-]*)", own):
                 assert re.search(rf"^  (-\w, )?{flag}\b", text, re.M), f"{line}: {flag}"
-
-
-# --- completion ---
-
-BASH = """
-set -u
-source /dev/stdin <<< "$SCRIPT"
-complete -p ladder >&2
-COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
-_ladder
-for reply in "${COMPREPLY[@]}"; do printf '%s\\n' "$reply"; done
-"""
-
-
-@pytest.fixture(scope="module")
-def script(ladder) -> str:
-    return ladder("completion", "bash").stdout
-
-
-@pytest.fixture
-def complete(script, tmp_path):
-    """complete("ablate", "--mo"): what bash would offer, in a folder with two entries."""
-    (tmp_path / "a folder").mkdir(exist_ok=True)
-    (tmp_path / "a file.json").touch()
-
-    def run(*words: str) -> list[str]:
-        done = subprocess.run(["bash", "--norc", "-c", BASH, "bash", "ladder", *words], cwd=tmp_path, capture_output=True, text=True,
-                              env={"PATH": os.environ["PATH"], "SCRIPT": script}, check=False, timeout=30)
-        assert done.returncode == 0 and done.stderr == "complete -F _ladder ladder\n", done.stderr
-        return sorted(done.stdout.splitlines())
-
-    return run
-
-
-@pytest.mark.parametrize("words, offered", [
-    (["com"], ["compare", "completion"]),
-    (["ablate", "--mo"], ["--mode", "--model"]),
-    (["ablate", "--mode", "=", "c"], ["cumulative"]),  # as bash splits it
-    (["ablate", "--factors", "bf16,fla"], ["bf16,flash"]),
-    (["ablate", "--ladder", "gpt2-c"], ["gpt2-cpu", "gpt2-cpu-fused"]),
-    (["ablate", "--ladder", "a"], ["a file.json", "a folder"]),
-    (["ablate", "--json", "--out", ""], ["a folder"]),
-    (["report", "study", "--o"], ["--out"]),  # after an argument
-    (["profile", "--diff", "fl"], ["flash"]),
-    (["climb", ""], []),
-    (["run", "--report-steps"], []),  # hidden
-])
-def test_completion(complete, words, offered) -> None:
-    assert complete(*words) == sorted(offered)
-
-
-def test_completion_knows_every_flag(complete, helps) -> None:
-    for command, text in helps.items():
-        flags = re.findall(r"(?:^  |, )(--[\w-]+)", text, re.M)
-        assert "--help" in flags and set(flags) <= set(complete(command, "--")), command
-
-
-@pytest.mark.skipif(shutil.which("zsh") is None, reason="there is no zsh")
-def test_completion_in_zsh(ladder, script, tmp_path) -> None:
-    zsh = ladder("completion", "zsh").stdout
-    assert zsh.endswith(script)
-    (tmp_path / "script").write_text(zsh)
-    asks = "source script; emulate -L sh; setopt ksharrays; COMP_WORDS=(ladder ablate --mode fac) COMP_CWORD=3; _ladder; echo ${COMPREPLY[@]}"
-    done = subprocess.run(["zsh", "-f", "-c", asks], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=30, env=os.environ | {"ZDOTDIR": str(tmp_path)})
-    assert done.returncode == 0 and "factorial" in done.stdout.split(), done.stderr  # zsh itself keeps what fits
-
-
-def test_a_name_is_never_executed(ladder, environment, script, tmp_path) -> None:
-    """compgen expands its argument, and a ladder's name may be a file's name."""
-    home = tmp_path / "home"
-    (home / "ladders").mkdir(parents=True)
-    root = pathlib.Path(__file__).resolve().parents[2]
-    for name in ("results", "plots"):
-        (home / name).symlink_to(root / name)
-    (home / "ladders" / "tiny.json").symlink_to(root / "ladders" / "tiny.json")
-    shutil.copy(root / "ladders" / "tiny.json", home / "ladders" / "$(touch x)'.json")
-    made = ladder("completion", "bash", variables={"LADDER_HOME": str(home)})
-    assert made.returncode == 0 and "tiny" in made.stdout and "touch" not in made.stdout
