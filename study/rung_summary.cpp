@@ -67,7 +67,7 @@ StudyRung planned_rung(const Plan& plan, size_t index) {
   StudyRung rung;
   rung.index = index;
   if (!planned.optimization.empty()) rung.optimization = planned.optimization;
-  rung.title = planned.title;
+  rung.title = planned.peer.empty() ? planned.title : peer_title(planned.peer);
   rung.summary = planned.summary;
   rung.text = planned.text;
   if (!planned.peer.empty()) rung.peer = planned.peer;
@@ -131,7 +131,7 @@ StudyRung rung_by_itself(const Plan& plan, size_t index, const Measured& measure
     rung.runs_ok = runs.size();
     judge_alone(runs, rung);
     const std::string& seen = runs.begin()->second.title;
-    if ((rung.optimization || rung.peer) && !seen.empty() && plan.mode != Mode::leave_one_out) rung.title = seen;
+    if (rung.optimization && !rung.peer && !seen.empty() && plan.mode != Mode::leave_one_out) rung.title = seen;
   } else if (rung.is_measured()) {
     rung.status = failure == measured.failures.end() ? RungStatus::missing : RungStatus::failed;
     rung.reason = failure == measured.failures.end() ? "its runs have not been made yet" : failure->second.reason;
