@@ -2,6 +2,7 @@
 #include "cli/command.h"
 #include "harness/machine/machine.h"
 #include "harness/process/unfit.h"
+#include "harness/process/working_directory.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
