@@ -78,7 +78,8 @@ std::string title_of_piece(const Plan& plan, const std::string& piece) {
   const auto rung = std::ranges::find(plan.rungs, piece, &Rung::optimization);
   if (rung == plan.rungs.end()) return piece;
   constexpr std::string_view left_out = "without ";
-  return plan.mode == Mode::leave_one_out ? rung->title.substr(left_out.size()) : rung->title;
+  const bool leaves_out = plan.mode == Mode::leave_one_out && rung->title.starts_with(left_out);
+  return leaves_out ? rung->title.substr(left_out.size()) : rung->title;
 }
 
 std::vector<Worth> worths_of(const Plan& plan, const Measured& measured, const Rungs& rungs) {
