@@ -30,7 +30,8 @@ StudyFiles computed_study(const Plan& plan, const fs::path& folder) {
     files.first_records.emplace_back();
     if (run.status != RunStatus::ok) continue;
     const fs::path file = folder / *run.record;
-    files.records.back() = read_document<Record>(file);
+    Record& record = files.records.back().emplace(read_document<Record>(file));
+    if (!record.losses) record.losses = plan.rungs[run.rung].losses;  // of an older program
     if (const fs::path first = flagged_file(file); fs::exists(first)) {
       files.first_records.back() = read_document<Record>(first);
     }

@@ -246,6 +246,7 @@ TEST_F(Analysis, TheToleranceFollowsTheRecipesNotTheEdits) {
   EXPECT_FALSE(deviation_passes(0.012));
   plan_.rungs[2].applied = {"bf16", "fused_adamw"};
   plan_.rungs[2].recipe.autocast = model::Autocast::off;
+  plan_.rungs[2].losses->tolerance = 1e-3;
   EXPECT_FALSE(deviation_passes(0.008));
 }
 
@@ -315,6 +316,7 @@ TEST_F(Analysis, APeerStandsBesideItsTwinAndNotInTheLadder) {
   }
   EXPECT_EQ(study()["rungs"][2]["status"], "void");
   plan_.rungs[2].peer = "pytorch-fp8";
+  plan_.rungs[2].losses->tolerance = 2e-2;
   EXPECT_EQ(study()["rungs"][2]["status"], "measured");
   // It is guarded by the same reference as the rungs are.
   Json record = good(run_of(2, 1), 80);

@@ -52,6 +52,8 @@ class PlantedStudy : public testing::Test {
              .reference = 0,
              .runs = {}};
     for (Rung& rung : plan_.rungs) rung.losses = ExpectedLosses{.tolerance = rung.applied.empty() ? 1e-3 : 1e-2};
+    plan_.rungs[1].text = "ablations/techniques/autocast/bf16.md";
+    plan_.rungs[2].text = "ablations/techniques/optimizer/fused_adamw.md";
     plan_.runs = interleave(plan_.rungs, plan_.repeats, 1);
     create_study(plan_, folder_);
     fs::create_directories(folder_ / "records");
