@@ -23,7 +23,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <functional>
 #include <stdexcept>

@@ -2,8 +2,6 @@
 
 #include "ablations/techniques/number_formats.h"
 #include "ablations/techniques/techniques.h"
-#include "files/files.h"
-#include "files/resources.h"
 #include "plots/report_document.h"
 #include "text/text.h"
 

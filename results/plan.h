@@ -112,8 +112,9 @@ struct Rung {
   std::string text = {};                      // the file of its text, below files::resource_root(); empty: it has none
   std::optional<ExpectedLosses> losses = {};  // of a recipe; those of commands are guarded by their own noise
 
-  LADDER_FIELDS(Rung, (optimization, null_if_default), title, (applied, {.most_items = 200}), (recipe, absent), status,
-                reason, (name, {.none = None::absent, .most = 100, .pattern = name_pattern}),
+  LADDER_FIELDS(Rung, (optimization, {.none = None::null_if_default, .most = 100, .pattern = name_pattern}), title,
+                (applied, {.most_items = 200}), (recipe, absent), status, reason,
+                (name, {.none = None::absent, .most = 100, .pattern = name_pattern}),
                 (shape, {.name = "workload", .none = None::absent}),
                 (peer, {.none = None::absent, .pattern = peer_pattern}), (program, absent),
                 (program_sha256, {.none = None::absent, .pattern = sha256_pattern}), (against, absent),

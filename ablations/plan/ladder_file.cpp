@@ -152,7 +152,6 @@ std::vector<Rung> climb(const Ladder& ladder, const harness::Machine& machine, c
       }
     }
   }
-  for (Rung& rung : rungs) rung.losses = expected_losses(rung.recipe);
   return rungs;
 }
 

@@ -8,7 +8,6 @@
 #include "cli/place.h"
 
 #include <cstdint>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>

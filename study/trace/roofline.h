@@ -10,7 +10,6 @@
 #include "results/trace.h"
 
 #include <map>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>

@@ -12,9 +12,14 @@ from conftest import MEASURED, EVIDENCE
 NOISE = (0.002, -0.004, 0.001, 0.003, -0.002, -0.001, 0.004, 0.0)  # of eight runs; each side has another half
 
 
+def as_made_today(file: pathlib.Path) -> dict:
+    """A kept record of bf16, with what records say since: how far its losses may differ, and what its rung is called."""
+    return json.loads(file.read_text()) | {"losses": {"tolerance": 0.01, "offset": 0}, "title": "bf16 autocast"}
+
+
 @pytest.fixture(scope="module")
 def measured() -> dict:
-    return json.loads((EVIDENCE / "records" / "r1-03-bf16.json").read_text())
+    return as_made_today(EVIDENCE / "records" / "r1-03-bf16.json")
 
 
 def scaled(record: dict, factor: float) -> dict:
@@ -161,10 +166,13 @@ def test_studies_are_compared_rung_by_rung(ladder, tmp_path) -> None:
     assert {entry["verdict"] for entry in study["entries"]} == {"SAME"}
     (tmp_path / "some").mkdir()
     for file in sorted((EVIDENCE / "records").glob("*bf16*")):
-        (tmp_path / "some" / file.name).write_bytes(file.read_bytes())
+        (tmp_path / "some" / file.name).write_text(json.dumps(as_made_today(file)))
     part = compared(ladder, EVIDENCE, tmp_path / "some")
-    assert [entry["label"] for entry in part["entries"]] == ["+ bf16 autocast"]
+    assert [entry["label"] for entry in part["entries"]] == ["+ bf16 autocast"] and part["entries"][0]["loss"]["passed"]
     assert len(part["unmatched"]) == 6
+    # A record of an older program says neither.
+    (older,) = compared(ladder, EVIDENCE / "records" / "r1-03-bf16.json", EVIDENCE / "records" / "r2-03-bf16.json")["entries"]
+    assert older["label"] == "+ bf16" and not older["loss"]["compared"] and "an older record" in older["loss"]["message"]
 
 
 def test_a_rung_without_a_number_in_its_study_has_no_verdict(ladder, tmp_path) -> None:

@@ -292,6 +292,18 @@ TEST_F(Analysis, ASweepComparesNothingOfUnequalSize) {
   EXPECT_EQ(planted::table_of(s).find("vs first"), std::string::npos);
 }
 
+// A proof may show more than the plan knew: whose attention it was.
+TEST_F(Analysis, ARungIsCalledAsItsRunsWereAfterTheirProof) {
+  for (const PlannedRun& run : plan_.runs) {
+    Json record = good(run, 100);
+    if (run.rung == 1) record["title"] = "bf16 autocast (seen)";
+    write(run, record);
+  }
+  EXPECT_EQ(study()["rungs"][0]["title"], "float32");
+  EXPECT_EQ(study()["rungs"][1]["label"], "+ bf16 autocast (seen)");
+  EXPECT_EQ(study()["rungs"][2]["title"], "fused AdamW");
+}
+
 TEST_F(Analysis, APeerStandsBesideItsTwinAndNotInTheLadder) {
   plan_.rungs[2] = plan_.rungs[1];
   plan_.rungs[2].peer = "pytorch-eager";

@@ -86,7 +86,7 @@ TEST(Plan, SurvivesJson) {
             .workload = {{}, "tiny", 1, 1, "d", "v"},
             .repeats = 2,
             .order_seed = 9,
-            .rungs = climb(load_ladder("tiny"), harness::this_machine()),
+            .rungs = rungs_of(load_ladder("tiny"), {}, {}, harness::this_machine()),
             .reference = 0,
             .runs = {}};
   plan.runs = interleave(plan.rungs, plan.repeats, plan.order_seed);
@@ -164,8 +164,10 @@ TEST(Plan, RefusesWhatContradictsItself) {
   says("/runs", files::Json::array(), "rung 0 is planned but has no run");
   says("/reference", 9, "reference 9 is not a rung");
   says("/rungs/0/recipe/device", "tpu", "recipe field \"device\" must be one of cpu, cuda, got \"tpu\"");
-  says("/rungs/0/optimization", "warp", "unknown optimization \"warp\"");
-  says("/rungs/0/applied", files::Json::array({"warp"}), "unknown optimization \"warp\"");
+  says("/rungs/0/optimization", "../x", "optimization");  // it names files
+  says("/rungs/0/text", "/etc/passwd", "text");           // it is read
+  says("/rungs/0/text", "ablations/techniques/../../secret.md", "text");
+  says("/rungs/0/losses", nullptr, "losses");
 }
 
 // What it names is run: in a study's plan somebody else has put it there.
@@ -200,7 +202,7 @@ std::vector<Rung> arms_of(const std::string& base) {
               .applied = {name},
               .recipe = {},
               .reason = "",
-              .losses = ExpectedLosses()},
+              .losses = ExpectedLosses{.tolerance = 0.5}},
              base, "new");
   }
   return arms;
@@ -221,6 +223,7 @@ bool is_blocked_with(const std::vector<Rung>& arms, bool blocked) {
 
 TEST(GatePlan, HeadIsComparedWithTheBaseBesideIt) {
   const auto arms = arms_of("old");
+  for (const Rung& arm : arms) EXPECT_EQ(arm.losses.value().tolerance, 0.5);
   ASSERT_EQ(arms.size(), 4U);
   EXPECT_EQ(name_of(arms[2]), "base-flash");
   EXPECT_EQ(arms[2].program, "old");
@@ -266,7 +269,7 @@ Plan plan_of(const std::string& ladder_name, int64_t repeats, const harness::Mac
             .workload = {{}, ladder.workload.model, 1, 1, "text", "vocabulary"},
             .repeats = repeats,
             .order_seed = 7};
-  plan.rungs = climb(ladder, machine);
+  plan.rungs = rungs_of(ladder, {}, {}, machine);
   plan.reference = reference_rung(plan.rungs);
   plan.runs = interleave(plan.rungs, repeats, plan.order_seed);
   return plan;

@@ -2,12 +2,15 @@
 #include "ablations/plan/modes.h"
 
 #include "ablations/plan/make_plan.h"
+#include "ablations/techniques/techniques.h"
+#include "files/resources.h"
 #include "harness/process/unfit.h"
 #include "tests/harness/machines.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 
 namespace modes_test {
@@ -46,6 +49,26 @@ const Rung& named(const std::vector<Rung>& rungs, const std::string& name) {
     if (name_of(rung) == name) return rung;
   }
   throw std::runtime_error("no rung " + name);
+}
+
+// A study judges a rung and tells of it by what stands in the plan.
+TEST(Rungs, SayWhatAStudyNeedsToKnowOfThem) {
+  const DesignFlags peers{.peer = "pytorch", .peer_modes = "eager,fp8", .peer_rungs = {"vocab"}};
+  for (const DesignFlags& flags : {DesignFlags{}, DesignFlags{.mode = "leave-one-out"}, peers}) {
+    for (const Rung& rung : made("gpt2", flags, hopper)) {
+      SCOPED_TRACE(name_of(rung));
+      const ExpectedLosses expected = expected_losses(rung.recipe, !rung.peer.empty());
+      const bool is_fp8 = rung.peer == "pytorch-fp8";
+      EXPECT_EQ(rung.losses.value().tolerance, is_fp8 ? 2e-2 : expected.tolerance);
+      EXPECT_EQ(rung.losses->offset, expected.offset);
+      EXPECT_FALSE(rung.summary.empty());
+      EXPECT_EQ(rung.text.empty(), rung.optimization.empty());
+      EXPECT_TRUE(std::filesystem::is_regular_file(files::resource_root() / rung.text) || rung.text.empty());
+    }
+  }
+  EXPECT_GT(named(made("gpt2", {}, hopper), "vocab").losses->offset, 0);
+  EXPECT_EQ(named(made("gpt2", {.mode = "leave-one-out"}, hopper), "full").summary,
+            "Every optimization of the ladder that applies on this machine.");
 }
 
 TEST(LeaveOneOut, FullWithoutEachIsGuardedByTheBaseAndComparedWithFull) {
