@@ -1,6 +1,6 @@
 #include "study/analysis.h"
 
-#include "ablations/run/options.h"
+#include "ablations/gpt2/options.h"
 #include "ablations/run/study_folder.h"
 #include "harness/process/utc.h"
 #include "harness/stats/stats.h"

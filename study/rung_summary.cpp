@@ -1,6 +1,6 @@
 #include "study/rung_summary.h"
 
-#include "ablations/plan/modes.h"
+#include "ablations/gpt2/modes.h"
 #include "harness/stats/stats.h"
 #include "study/judge.h"
 #include "study/trace/roofline.h"

@@ -1,8 +1,8 @@
 // The plan of a study (results/plan.h): what is asked of it, and the order of its runs.
 #pragma once
 
-#include "ablations/plan/ladder_file.h"
-#include "ablations/plan/modes.h"
+#include "ablations/gpt2/ladder_file.h"
+#include "ablations/gpt2/modes.h"
 #include "files/json_file.h"
 
 #include <cstdint>

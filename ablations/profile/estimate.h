@@ -5,7 +5,7 @@
 #pragma once
 
 #include "ablations/plan/make_plan.h"
-#include "ablations/run/options.h"
+#include "ablations/gpt2/options.h"
 #include "ablations/techniques/step_memory.h"
 #include "files/json_file.h"
 

@@ -1,6 +1,6 @@
 #include "ablations/profile/profile_counters.h"
 
-#include "ablations/run/gpt2_workload.h"
+#include "ablations/gpt2/gpt2_workload.h"
 #include "harness/machine/gpu_monitor.h"
 #include "harness/machine/machine.h"
 #include "harness/process/utc.h"

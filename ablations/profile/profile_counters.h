@@ -2,7 +2,7 @@
 // process, after warm-up and without a clock: counting slows a step down, so its times are not measurements.
 #pragma once
 
-#include "ablations/run/run.h"
+#include "ablations/gpt2/run.h"
 #include "files/json_file.h"
 #include "harness/gpu/gpu_counters.h"
 #include "harness/gpu/metrics.h"

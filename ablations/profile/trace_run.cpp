@@ -2,9 +2,9 @@
 
 #include "ablations/profile/chrome_trace.h"
 #include "ablations/profile/trace_summary.h"
-#include "ablations/run/gpt2_workload.h"
-#include "ablations/run/memory.h"
-#include "ablations/run/run.h"
+#include "ablations/gpt2/gpt2_workload.h"
+#include "ablations/gpt2/memory.h"
+#include "ablations/gpt2/run.h"
 #include "ablations/techniques/operations.h"
 #include "harness/clock/clock.h"
 #include "harness/gpu/cupti.h"

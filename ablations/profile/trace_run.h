@@ -1,7 +1,7 @@
 // One traced run: a recipe in its own process, from which only the trace is used.
 #pragma once
 
-#include "ablations/run/options.h"
+#include "ablations/gpt2/options.h"
 #include "model/config.h"
 #include "model/ops.h"
 #include "model/recipe.h"

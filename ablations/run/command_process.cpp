@@ -1,6 +1,6 @@
 #include "ablations/run/command_process.h"
 
-#include "ablations/run/run.h"
+#include "ablations/gpt2/run.h"
 #include "ablations/run/run_setting.h"
 #include "files/files.h"
 #include "files/printable.h"

@@ -2,7 +2,7 @@
 
 #include "ablations/run/command_files.h"
 #include "ablations/run/command_process.h"
-#include "ablations/run/run.h"
+#include "ablations/gpt2/run.h"
 #include "ablations/run/study_folder.h"
 #include "files/files.h"
 #include "files/printable.h"

@@ -1,6 +1,6 @@
 #include "ablations/run/progress.h"
 
-#include "ablations/run/run.h"
+#include "ablations/gpt2/run.h"
 #include "files/printable.h"
 #include "harness/stats/stats.h"
 #include "text/figures.h"

@@ -1,8 +1,8 @@
 #include "ablations/run/study_folder.h"
 
-#include "ablations/plan/peer.h"
+#include "ablations/gpt2/peer.h"
 #include "ablations/plan/shard.h"
-#include "ablations/run/options.h"
+#include "ablations/gpt2/options.h"
 #include "files/files.h"
 #include "files/printable.h"
 #include "harness/process/locks.h"

@@ -20,7 +20,7 @@ struct Observer {
   void (*observe)(model::Trainer&, Observations&) = nullptr;
 };
 
-// In the order of techniques(). Other facts are counted for several fields (ablations/run/observe.h).
+// In the order of techniques(). Other facts are counted for several fields (ablations/gpt2/observe.h).
 const std::vector<Observer>& observers();
 
 }  // namespace ablations

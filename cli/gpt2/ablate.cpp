@@ -1,10 +1,10 @@
 // `ladder ablate`: begins or resumes a study.
-#include "ablations/plan/ladder_file.h"
+#include "ablations/gpt2/ladder_file.h"
 #include "ablations/plan/make_plan.h"
 #include "ablations/plan/shard.h"
 #include "ablations/profile/estimate.h"
-#include "ablations/run/child.h"
-#include "ablations/run/memory.h"
+#include "ablations/gpt2/child.h"
+#include "ablations/gpt2/memory.h"
 #include "ablations/run/study_folder.h"
 #include "cli/draw.h"
 #include "cli/gpt2/commands.h"

@@ -6,8 +6,8 @@
 //   FOLDER/unsaved.json                    what it saves as baselines, until it has
 //   FOLDER/summary.md, gate.html, charts/  the same for people
 #include "ablations/plan/make_plan.h"
-#include "ablations/run/child.h"
-#include "ablations/run/memory.h"
+#include "ablations/gpt2/child.h"
+#include "ablations/gpt2/memory.h"
 #include "ablations/run/study_folder.h"
 #include "cli/gate_run.h"
 #include "cli/gpt2/commands.h"

@@ -1,5 +1,5 @@
 // `ladder train --lr-sweep`: a short training for each learning rate, and what they show.
-#include "ablations/run/gpt2_workload.h"
+#include "ablations/gpt2/gpt2_workload.h"
 #include "ablations/techniques/operations.h"
 #include "ablations/training/training_loop.h"
 #include "cli/draw.h"

@@ -2,8 +2,8 @@
 
 #include "ablations/plan/make_plan.h"
 #include "ablations/plan/shard.h"
-#include "ablations/run/child.h"
-#include "ablations/run/reproduce.h"
+#include "ablations/gpt2/child.h"
+#include "ablations/gpt2/reproduce.h"
 #include "ablations/techniques/products/products.h"
 #include "ablations/techniques/techniques.h"
 #include "cli/draw.h"

@@ -4,7 +4,7 @@
 
 #include "ablations/plan/make_plan.h"
 #include "ablations/profile/estimate.h"
-#include "ablations/run/run.h"
+#include "ablations/gpt2/run.h"
 #include "cli/command.h"
 #include "cli/place.h"
 

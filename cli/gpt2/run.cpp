@@ -1,8 +1,8 @@
 // `ladder run`: one run in this process.
-#include "ablations/run/run.h"
+#include "ablations/gpt2/run.h"
 
-#include "ablations/run/memory.h"
-#include "ablations/run/reproduce.h"
+#include "ablations/gpt2/memory.h"
+#include "ablations/gpt2/reproduce.h"
 #include "cli/gpt2/commands.h"
 #include "cli/gpt2/request.h"
 #include "cli/gpt2/timed_here.h"

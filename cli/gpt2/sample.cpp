@@ -1,6 +1,6 @@
 // `ladder sample`: text by trained weights.
-#include "ablations/run/gpt2_workload.h"
-#include "ablations/run/options.h"
+#include "ablations/gpt2/gpt2_workload.h"
+#include "ablations/gpt2/options.h"
 #include "ablations/training/checkpoints.h"
 #include "cli/gpt2/commands.h"
 #include "cli/gpt2/tokenize.h"

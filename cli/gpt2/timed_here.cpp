@@ -1,8 +1,8 @@
 #include "cli/gpt2/timed_here.h"
 
-#include "ablations/run/child.h"
-#include "ablations/run/gpt2_workload.h"
-#include "ablations/run/memory.h"
+#include "ablations/gpt2/child.h"
+#include "ablations/gpt2/gpt2_workload.h"
+#include "ablations/gpt2/memory.h"
 #include "files/files.h"
 #include "files/json_file.h"
 #include "harness/machine/machine.h"

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "ablations/profile/own_operations.h"
-#include "ablations/run/options.h"
+#include "ablations/gpt2/options.h"
 
 #include <string>
 

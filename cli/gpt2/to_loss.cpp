@@ -1,8 +1,8 @@
 // `ladder ablate --to-loss`: trains each rung with each seed, a process for each training, and what they show.
-#include "ablations/plan/ladder_file.h"
+#include "ablations/gpt2/ladder_file.h"
 #include "ablations/plan/make_plan.h"
-#include "ablations/run/child.h"
-#include "ablations/run/memory.h"
+#include "ablations/gpt2/child.h"
+#include "ablations/gpt2/memory.h"
 #include "ablations/run/run_setting.h"
 #include "ablations/run/study_folder.h"
 #include "cli/draw.h"

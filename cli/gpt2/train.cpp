@@ -1,6 +1,6 @@
 // `ladder train`: begins or resumes a training.
-#include "ablations/run/gpt2_workload.h"
-#include "ablations/run/reproduce.h"
+#include "ablations/gpt2/gpt2_workload.h"
+#include "ablations/gpt2/reproduce.h"
 #include "ablations/techniques/operations.h"
 #include "ablations/training/checkpoints.h"
 #include "ablations/training/training_loop.h"

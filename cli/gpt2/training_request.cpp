@@ -1,6 +1,6 @@
 #include "cli/gpt2/training_request.h"
 
-#include "ablations/plan/ladder_file.h"
+#include "ablations/gpt2/ladder_file.h"
 #include "ablations/techniques/techniques.h"
 #include "ablations/training/checkpoints.h"
 #include "cli/gpt2/request.h"

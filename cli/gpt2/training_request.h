@@ -2,7 +2,7 @@
 // fail later.
 #pragma once
 
-#include "ablations/run/options.h"
+#include "ablations/gpt2/options.h"
 #include "ablations/training/training_loop.h"
 #include "cli/command.h"
 #include "cli/place.h"

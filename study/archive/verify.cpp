@@ -1,7 +1,7 @@
 #include "study/archive/verify.h"
 
-#include "ablations/run/reproduce.h"
-#include "ablations/run/run.h"
+#include "ablations/gpt2/reproduce.h"
+#include "ablations/gpt2/run.h"
 #include "ablations/run/run_setting.h"
 #include "ablations/run/study_folder.h"
 #include "ablations/techniques/techniques.h"

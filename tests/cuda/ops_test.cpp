@@ -2,7 +2,7 @@
 // difference; under float32, TF32 and both autocast types, as a step calls it.
 #include "model/ops.h"
 
-#include "ablations/run/observe.h"
+#include "ablations/gpt2/observe.h"
 #include "ablations/techniques/operations.h"
 #include "ablations/techniques/techniques.h"
 #include "harness/machine/gpu_monitor.h"

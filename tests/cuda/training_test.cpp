@@ -1,9 +1,9 @@
 // Training on the device: every rung of the ladder is proven and learns what the CPU learns, a replayed graph does what
 // eager steps do while data and learning rate change, a training goes on from its state, and the gradient scaler skips
 // a step without asking the host.
-#include "ablations/plan/ladder_file.h"
-#include "ablations/run/observe.h"
-#include "ablations/run/run.h"
+#include "ablations/gpt2/ladder_file.h"
+#include "ablations/gpt2/observe.h"
+#include "ablations/gpt2/run.h"
 #include "ablations/techniques/operations.h"
 #include "ablations/techniques/techniques.h"
 #include "files/files.h"

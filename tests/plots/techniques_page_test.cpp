@@ -1,7 +1,7 @@
 // Each optimization has its texts, and the commands that try it alone measure what they say.
 #include "plots/techniques_page.h"
 
-#include "ablations/plan/modes.h"
+#include "ablations/gpt2/modes.h"
 #include "ablations/techniques/products/products.h"
 #include "ablations/techniques/techniques.h"
 #include "plots/report_document.h"

@@ -2,7 +2,7 @@
 #include "study/analysis.h"
 
 #include "ablations/plan/make_plan.h"
-#include "ablations/run/run.h"
+#include "ablations/gpt2/run.h"
 #include "ablations/run/study_folder.h"
 #include "files/printable.h"
 #include "harness/machine/machine.h"

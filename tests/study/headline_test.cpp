@@ -1,5 +1,5 @@
 // What a study leads with, by name and against what.
-#include "ablations/run/run.h"
+#include "ablations/gpt2/run.h"
 #include "study/judge.h"
 #include "tests/study/planted_study.h"
 

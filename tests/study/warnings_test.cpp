@@ -1,5 +1,5 @@
 // What a study says of its own runs that makes them doubtful.
-#include "ablations/run/run.h"
+#include "ablations/gpt2/run.h"
 #include "study/analysis.h"
 #include "tests/study/planted_study.h"
 

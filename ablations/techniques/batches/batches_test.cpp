@@ -1,5 +1,5 @@
 // How batches come to be: each way is proven by a real step and by no other way's, and what is planted is found.
-#include "ablations/run/observe.h"
+#include "ablations/gpt2/observe.h"
 #include "ablations/techniques/operations.h"
 #include "ablations/techniques/techniques.h"
 #include "files/files.h"

@@ -2,7 +2,7 @@
 // has more ranks.
 #include "model/data_parallel.h"
 
-#include "ablations/run/observe.h"
+#include "ablations/gpt2/observe.h"
 #include "ablations/techniques/operations.h"
 #include "ablations/techniques/techniques.h"
 #include "model/trainer.h"

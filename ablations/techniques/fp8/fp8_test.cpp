@@ -1,5 +1,5 @@
 // fp8 on a CPU, where it is emulated: proven by its products, refused where it cannot be, and a training's loss.
-#include "ablations/run/observe.h"
+#include "ablations/gpt2/observe.h"
 #include "ablations/techniques/operations.h"
 #include "ablations/techniques/techniques.h"
 #include "model/trainer.h"

@@ -1,6 +1,6 @@
 // Query, key and value as one product and as three: the same numbers and gradients, each is seen to be what it is, and
 // the copies of the input that three products make are counted.
-#include "ablations/run/observe.h"
+#include "ablations/gpt2/observe.h"
 #include "ablations/techniques/operations.h"
 #include "ablations/techniques/step_memory.h"
 #include "ablations/techniques/techniques.h"

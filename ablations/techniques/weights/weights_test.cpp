@@ -1,5 +1,5 @@
 // Master weights: seen to be on and off, one layer that does otherwise is found, and what they hold in memory.
-#include "ablations/run/observe.h"
+#include "ablations/gpt2/observe.h"
 #include "ablations/techniques/cuda/built.h"
 #include "ablations/techniques/operations.h"
 #include "ablations/techniques/techniques.h"

@@ -1,7 +1,7 @@
 // What a plan will take, from counted work and given speeds; its memory against every run in results/evidence.
 #include "ablations/profile/estimate.h"
 
-#include "ablations/plan/modes.h"
+#include "ablations/gpt2/modes.h"
 #include "ablations/techniques/step_memory.h"
 #include "ablations/techniques/step_table.h"
 #include "files/files.h"

@@ -1,8 +1,8 @@
 // Whether an operation of our own is taken. All times are made up, but in the last test, which compares none.
 #include "ablations/profile/own_operations.h"
 
-#include "ablations/plan/ladder_file.h"
-#include "ablations/plan/modes.h"
+#include "ablations/gpt2/ladder_file.h"
+#include "ablations/gpt2/modes.h"
 #include "ablations/techniques/techniques.h"
 
 #include <gtest/gtest.h>

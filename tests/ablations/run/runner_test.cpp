@@ -1,5 +1,5 @@
 // Which runs the runner makes a second time, with a program in the place of `ladder` that hands out planted records.
-#include "ablations/run/child.h"
+#include "ablations/gpt2/child.h"
 #include "tests/study/planted_study.h"
 
 #include <fmt/format.h>

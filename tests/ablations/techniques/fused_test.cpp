@@ -2,7 +2,7 @@
 // layer of two that does the other thing is neither.
 #include "ablations/techniques/fused.h"
 
-#include "ablations/run/observe.h"
+#include "ablations/gpt2/observe.h"
 #include "ablations/techniques/cuda/built.h"
 #include "ablations/techniques/operations.h"
 #include "ablations/techniques/products/products.h"

@@ -1,8 +1,8 @@
 // Every optimization of the CPU, on and switched off behind the recipe's back: the proof passes on the one and fails on
 // the other, with a real trainer.
-#include "ablations/run/gpt2_workload.h"
-#include "ablations/run/observe.h"
-#include "ablations/run/run.h"
+#include "ablations/gpt2/gpt2_workload.h"
+#include "ablations/gpt2/observe.h"
+#include "ablations/gpt2/run.h"
 #include "ablations/techniques/operations.h"
 #include "ablations/techniques/techniques.h"
 #include "harness/machine/machine.h"

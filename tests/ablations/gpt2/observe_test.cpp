@@ -1,7 +1,7 @@
 // What a run is seen to do: memory's parts, the peak.
-#include "ablations/run/observe.h"
+#include "ablations/gpt2/observe.h"
 
-#include "ablations/run/memory.h"
+#include "ablations/gpt2/memory.h"
 #include "ablations/techniques/operations.h"
 #include "model/trainer.h"
 #include "tests/ablations/techniques/numbers.h"

@@ -1,5 +1,5 @@
 // The rungs that each mode makes of a ladder, and what it refuses.
-#include "ablations/plan/modes.h"
+#include "ablations/gpt2/modes.h"
 
 #include "ablations/plan/make_plan.h"
 #include "ablations/techniques/techniques.h"

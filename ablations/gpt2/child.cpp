@@ -1,8 +1,8 @@
-#include "ablations/run/child.h"
+#include "ablations/gpt2/child.h"
 
-#include "ablations/run/run.h"
+#include "ablations/gpt2/run.h"
 #include "ablations/run/study_folder.h"
-#include "ablations/run/watch.h"
+#include "ablations/gpt2/watch.h"
 #include "files/files.h"
 #include "files/printable.h"
 #include "files/resources.h"

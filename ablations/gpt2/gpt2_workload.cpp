@@ -1,4 +1,4 @@
-#include "ablations/run/gpt2_workload.h"
+#include "ablations/gpt2/gpt2_workload.h"
 
 #include "ablations/techniques/operations.h"
 #include "ablations/techniques/products/products.h"

@@ -1,5 +1,5 @@
 // A peer's process, watched from outside.
-#include "ablations/run/watch.h"
+#include "ablations/gpt2/watch.h"
 #include "harness/machine/processor_time.h"
 
 #include <gtest/gtest.h>

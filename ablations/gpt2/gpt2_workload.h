@@ -1,7 +1,7 @@
 // GPT-2's training as the harness sees it: what a run times, a trace records and counters count.
 #pragma once
 
-#include "ablations/run/options.h"
+#include "ablations/gpt2/options.h"
 #include "harness/clock/clock.h"
 #include "harness/observe/labels.h"
 #include "model/config.h"

@@ -1,4 +1,4 @@
-#include "ablations/run/observe.h"
+#include "ablations/gpt2/observe.h"
 
 #include "ablations/techniques/fp8/copies.h"
 #include "ablations/techniques/observers.h"

@@ -1,4 +1,4 @@
-#include "ablations/plan/ladder_file.h"
+#include "ablations/gpt2/ladder_file.h"
 
 #include "ablations/techniques/techniques.h"
 #include "files/nearest.h"

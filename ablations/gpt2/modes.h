@@ -3,7 +3,7 @@
 // what they are compared with.
 #pragma once
 
-#include "ablations/plan/ladder_file.h"
+#include "ablations/gpt2/ladder_file.h"
 
 #include <cstdint>
 #include <optional>

@@ -1,4 +1,4 @@
-#include "ablations/plan/peer.h"
+#include "ablations/gpt2/peer.h"
 
 #include "files/json_file.h"
 #include "files/resources.h"

@@ -1,5 +1,5 @@
 // Ladder files and the rungs they make on machines with and without a GPU.
-#include "ablations/plan/ladder_file.h"
+#include "ablations/gpt2/ladder_file.h"
 
 #include "ablations/techniques/techniques.h"
 #include "files/files.h"

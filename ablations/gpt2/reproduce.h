@@ -2,7 +2,7 @@
 // are float32 values that JSON holds with all their digits, so equal numbers are equal bits.
 #pragma once
 
-#include "ablations/run/options.h"
+#include "ablations/gpt2/options.h"
 #include "results/record.h"
 
 #include <string>

@@ -1,4 +1,4 @@
-#include "ablations/run/options.h"
+#include "ablations/gpt2/options.h"
 
 #include "ablations/techniques/step_table.h"
 #include "ablations/techniques/techniques.h"

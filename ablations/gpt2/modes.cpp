@@ -1,6 +1,6 @@
-#include "ablations/plan/modes.h"
+#include "ablations/gpt2/modes.h"
 
-#include "ablations/plan/peer.h"
+#include "ablations/gpt2/peer.h"
 #include "ablations/techniques/techniques.h"
 #include "files/nearest.h"
 #include "text/text.h"

@@ -1,4 +1,4 @@
-#include "ablations/run/memory.h"
+#include "ablations/gpt2/memory.h"
 
 #include "harness/machine/control_groups.h"
 #include "harness/machine/machine.h"

@@ -1,4 +1,4 @@
-#include "ablations/run/reproduce.h"
+#include "ablations/gpt2/reproduce.h"
 
 #include "ablations/run/run_setting.h"
 #include "ablations/techniques/techniques.h"

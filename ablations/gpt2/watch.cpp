@@ -1,7 +1,7 @@
-#include "ablations/run/watch.h"
+#include "ablations/gpt2/watch.h"
 
-#include "ablations/run/memory.h"
-#include "ablations/run/options.h"
+#include "ablations/gpt2/memory.h"
+#include "ablations/gpt2/options.h"
 #include "harness/machine/machine.h"
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 // timed step. During the timed steps only the machine is watched, from outside: a disturbed run is flagged.
 #pragma once
 
-#include "ablations/run/options.h"
+#include "ablations/gpt2/options.h"
 #include "results/record.h"
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // What of a record decides whether a run can be made again, and what counts as the same losses.
-#include "ablations/run/reproduce.h"
+#include "ablations/gpt2/reproduce.h"
 
 #include <gtest/gtest.h>
 
