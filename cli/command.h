@@ -2,6 +2,7 @@
 // alone. A test parses every example.
 #pragma once
 
+#include "study/archive/verify.h"
 #include "text/style.h"
 #include "text/text.h"
 
@@ -12,6 +13,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -40,6 +42,9 @@ struct Words {
   std::vector<std::string> common = {};  // the flags that --help shows, where all do not fit into 40 lines
 };
 
+// Of the flags that say where results go and how they are printed.
+constexpr const char* results_heading = "Where the results go";
+
 struct Command : CLI::App {
   explicit Command(const Words& given);
   // The help shows the flags that follow under this heading.
@@ -51,6 +56,8 @@ struct Command : CLI::App {
     run = [flags, carry_out] { return carry_out(*flags); };
     return *flags;
   }
+  // What was typed, without what only says where results go and `left_out`.
+  [[nodiscard]] TypedLine typed(const std::set<std::string>& left_out) const;
   // `flag` cannot be combined with any of the others.
   void exclude(const std::string& flag, const std::vector<std::string>& others);
 
@@ -58,10 +65,20 @@ struct Command : CLI::App {
   std::function<int()> run;
 };
 
+// What only `ladder-gpt2` can do of a command that both programs have. Each is empty in `ladder`.
+struct Gpt2 {
+  std::function<int(const GateFlags&)> gate_of_programs;  // of two ladder programs
+  study::ComputeAgain compute_again;                      // for `ladder verify`
+  std::function<std::string()> techniques_page;           // docs/techniques.md
+  std::function<std::vector<std::string>()> technique_names;
+  // About one of them, by its name or its title in tables; empty: there is none.
+  std::function<std::string(const std::string& name, const Look& look)> technique_help;
+};
+
 // A program's command line. Parsing carries nothing out.
 struct CommandLine {
-  // `other` becomes the program that has the listed commands which this one lacks, with the same arguments.
-  explicit CommandLine(std::function<int()> other = {});
+  // `other` becomes the program that has what this one lacks, with the same arguments.
+  explicit CommandLine(std::function<int()> other, Gpt2 gpt2 = {});
   CommandLine(const CommandLine&) = delete;  // commands point into it
   CommandLine& operator=(const CommandLine&) = delete;
   ~CommandLine() = default;
@@ -72,6 +89,7 @@ struct CommandLine {
 
   Command app;
   std::function<int()> other;
+  Gpt2 gpt2;
 };
 
 // Parses the command line, calls `prepare`, and carries the command out. Nothing is parsed of a command that only the
@@ -83,16 +101,19 @@ int run_command_line(
 // machine cannot do, and 1 for every other error.
 int exit_status(const std::function<int()>& program);
 
-// The commands that need no PyTorch. `gate_of_programs`: of two ladder programs, which measures GPT-2.
+// The commands that need no PyTorch.
 void add_measure(CommandLine& line);
 void add_report(CommandLine& line);
 void add_history(CommandLine& line);
 void add_verify(CommandLine& line);
 void add_merge(CommandLine& line);
 void add_compare(CommandLine& line);
-void add_gate(CommandLine& line, const std::function<int(const GateFlags&)>& gate_of_programs);
+void add_gate(CommandLine& line);
 void add_help(CommandLine& line);
-void add_commands_of_ladder(CommandLine& line, const std::function<int(const GateFlags&)>& gate_of_programs);
+void add_commands_of_ladder(CommandLine& line);
+
+// Text in a terminal's columns: paragraphs, and blocks whose lines begin with four spaces. `title` stands above it.
+std::string text_of_technique(const std::string& title, const std::string& file, const Look& look);
 
 // The help of a command; for line.app the program's. At most 80 columns wide, and 40 lines long unless `all`.
 std::string help_text(const CommandLine& line, const Command& command, const Look& look, bool all);

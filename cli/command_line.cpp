@@ -59,7 +59,27 @@ void Command::exclude(const std::string& flag, const std::vector<std::string>& o
   for (const std::string& other : others) get_option(flag)->excludes(get_option(other));
 }
 
-CommandLine::CommandLine(std::function<int()> other_program)
+TypedLine Command::typed(const std::set<std::string>& left_out) const {
+  TypedLine line;
+  for (const CLI::Option* option : get_options()) {
+    if (option->count() == 0 || option->get_group() == results_heading) continue;
+    const std::string flag = option->get_positional() ? "" : "--" + option->get_lnames().front();
+    if (left_out.contains(flag)) continue;
+    if (flag.empty()) {
+      line.arguments = option->results();
+    } else if (option->get_items_expected_max() == 0) {
+      line.flags.push_back(flag);
+    } else {
+      for (const std::string& value : option->results()) {
+        line.flags.push_back(flag);
+        line.flags.push_back(value);
+      }
+    }
+  }
+  return line;
+}
+
+CommandLine::CommandLine(std::function<int()> other_program, Gpt2 of_gpt2)
     : app({.name = "ladder",
            .about =
                "Trains one fixed GPT-2, switches optimizations on one after another, and measures each in fresh "
@@ -68,7 +88,8 @@ CommandLine::CommandLine(std::function<int()> other_program)
            .examples = {{"ladder doctor", "What can this machine measure?"},
                         {"ladder ablate --ladder tiny", "All of it in seconds, on a tiny model."},
                         {"ladder ablate", "The ladder that fits this machine."}}}),
-      other(std::move(other_program)) {
+      other(std::move(other_program)),
+      gpt2(std::move(of_gpt2)) {
   app.require_subcommand(1);
   app.set_version_flag("-V,--version",
                        fmt::format("ladder {}{}", harness::program_version(),
@@ -88,11 +109,11 @@ const Command* CommandLine::find(const std::string& name) const {
   return found.empty() ? nullptr : dynamic_cast<const Command*>(found.front());
 }
 
-void add_commands_of_ladder(CommandLine& line, const std::function<int(const GateFlags&)>& gate_of_programs) {
-  for (auto* const add : {add_measure, add_report, add_history, add_verify, add_merge, add_compare, add_help}) {
+void add_commands_of_ladder(CommandLine& line) {
+  for (auto* const add :
+       {add_measure, add_report, add_history, add_verify, add_merge, add_compare, add_gate, add_help}) {
     add(line);
   }
-  add_gate(line, gate_of_programs);
 }
 
 const Command& CommandLine::chosen() const { return dynamic_cast<const Command&>(*app.get_subcommands().front()); }

@@ -227,7 +227,7 @@ int gate_of_commits(const GateFlags& flags) {
 
 }  // namespace
 
-void add_gate(CommandLine& line, const std::function<int(const GateFlags&)>& gate_of_programs) {
+void add_gate(CommandLine& line) {
   Command& command = line.add(
       {.name = "gate",
        .about =
@@ -248,13 +248,14 @@ void add_gate(CommandLine& line, const std::function<int(const GateFlags&)>& gat
                      "The first time, makes a baseline of this device; later, compares with it."}},
        .common = {"--base", "--head", "--save", "--calibrate", "--ladder", "--rung", "--pairs", "--min-effect", "--out",
                   "--resume", "--json"}});
-  auto& flags = command.runs<GateFlags>([gate_of_programs](const GateFlags& given) {
+  auto& flags = command.runs<GateFlags>([&line](const GateFlags& given) {
     GateFlags completed = given;
     const bool is_of_command = !given.command.empty();
     if (given.baselines.empty()) {  // a command's noise belongs to the user, not to the repository that is measured
       completed.baselines = is_of_command ? (files::cache_folder() / "baselines").string() : usual_baselines;
     }
-    return is_of_command ? gate_of_commits(completed) : gate_of_programs(completed);
+    if (is_of_command) return gate_of_commits(completed);
+    return line.gpt2.gate_of_programs ? line.gpt2.gate_of_programs(completed) : line.other();
   });
   command.heading("What to compare");
   add_text(command, "--base", flags.base,

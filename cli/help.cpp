@@ -4,14 +4,17 @@
 #include "files/printable.h"
 #include "files/resources.h"
 #include "harness/machine/machine.h"
-#include "plots/techniques_page.h"
+#include "plots/report_document.h"
 #include "text/text.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <map>
 #include <ranges>
+#include <sstream>
 #include <stdexcept>
 
 namespace cli {
@@ -90,6 +93,29 @@ std::vector<Section> sections_of_commands() {
   return sections;
 }
 
+// Without the marks of code, which a terminal does not show.
+std::string plain_words(std::string text) {
+  std::erase(text, '`');
+  return text;
+}
+
+// Paragraphs and blocks in a terminal's columns.
+std::string rewrapped(const std::string& text) {
+  std::string result, paragraph;
+  std::istringstream lines(text + "\n\n");
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("    ")) {
+      result += line + "\n";
+    } else if (!line.empty()) {
+      paragraph += (paragraph.empty() ? "" : " ") + line;
+    } else {
+      if (!paragraph.empty()) result += wrapped(plain_words(std::exchange(paragraph, "")));
+      result += "\n";
+    }
+  }
+  return result.substr(0, result.find_last_not_of('\n') + 2);
+}
+
 std::vector<std::string> paragraphs(const std::string& text) {
   std::vector<std::string> list;
   for (size_t begin = 0; begin < text.size();) {
@@ -144,28 +170,59 @@ std::string program_help(const CommandLine& line, const Look& look) {
          "`ladder COMMAND --help` explains a command; `ladder -V` prints the version.\n";
 }
 
+// What `ladder` without `ladder-gpt2` knows of optimizations: their texts, by the names of the files.
+std::map<std::string, std::string> files_of_techniques() {
+  const std::filesystem::path root = files::resource_root();
+  const auto is_text = [](const std::filesystem::path& file) { return file.extension() == ".md"; };
+  std::map<std::string, std::string> found;
+  for (const auto& file : files::files_below(root / "ablations" / "techniques", is_text)) {
+    found[file.stem().string()] = file.lexically_relative(root).string();
+  }
+  return found;
+}
+
 int print_help_on(const CommandLine& line, const std::string& topic) {
   if (const Command* const command = line.find(topic)) {
     fmt::print("{}", help_text(line, *command, standard_output(), /*all=*/false));
     return 0;
   }
-  if (find_listed(topic) != nullptr) return line.other();
-  const std::string text = technique_help(topic, standard_output());
+  if (line.other && (find_listed(topic) != nullptr || harness::can_train())) return line.other();
+  std::string text;
+  std::vector<std::string> techniques;
+  if (line.gpt2.technique_help) {
+    text = line.gpt2.technique_help(topic, standard_output());
+    techniques = line.gpt2.technique_names();
+  } else {
+    for (const auto& [name, file] : files_of_techniques()) {
+      if (name == topic) text = text_of_technique(name, file, standard_output());
+      techniques.push_back(name);
+    }
+  }
   if (text.empty()) {
-    std::vector<std::string> names = technique_names();
+    std::vector<std::string> names = techniques;
     for (const ListedCommand& listed : listed_commands) names.emplace_back(listed.name);
     const std::string what = "there is no command and no optimization " + files::in_quotes(topic);
     const std::string near = files::or_nearest(what, topic, names);
     throw std::invalid_argument(near != what
                                     ? near
                                     : fmt::format("{}; `ladder help` lists the commands; optimizations are {}, ...",
-                                                  what, fmt::join(technique_names() | std::views::take(4), ", ")));
+                                                  what, fmt::join(techniques | std::views::take(4), ", ")));
   }
   fmt::print("{}", text);
   return 0;
 }
 
 }  // namespace
+
+std::string text_of_technique(const std::string& title, const std::string& file, const Look& look) {
+  std::string text = look.painted(Style::strong, wrapped(plain_words(title), "  ")) + "\n";
+  for (const TextPart& part : parts_of(file)) {
+    const bool is_first = part.title == "How it works";
+    if (!is_first) text += "\n" + look.painted(Style::strong, part.title) + "\n";
+    text += rewrapped(part.text);
+  }
+  return text;
+}
 
 std::string help_text(const CommandLine& line, const Command& command, const Look& look, bool all) {
   if (&command == &line.app) return program_help(line, look);
@@ -230,8 +287,8 @@ struct HelpFlags {
 
 int help(const CommandLine& line, const HelpFlags& flags) {
   if (!flags.topic.empty()) return print_help_on(line, flags.topic);
-  if (flags.markdown && line.other) return line.other();  // which has every command
-  fmt::print("{}", flags.techniques ? techniques_page()
+  if ((flags.markdown || flags.techniques) && line.other) return line.other();
+  fmt::print("{}", flags.techniques ? line.gpt2.techniques_page()
                    : flags.claims   ? files::read_file(files::resource_root() / "docs" / "claims.md")
                    : flags.markdown ? help_markdown(line)
                                     : program_help(line, standard_output()));

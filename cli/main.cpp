@@ -41,7 +41,7 @@ int become_trainer(char** argv) {
 int main(int argc, char** argv) {
   return cli::exit_status([&] {
     cli::CommandLine line([&] { return cli::become_trainer(argv); });
-    cli::add_commands_of_ladder(line, [&](const cli::GateFlags& /*flags*/) { return line.other(); });
+    cli::add_commands_of_ladder(line);
     return cli::run_command_line(line, argc, argv);
   });
 }

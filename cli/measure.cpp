@@ -2,6 +2,7 @@
 #include "ablations/plan/command_rungs.h"
 #include "ablations/plan/make_plan.h"
 #include "ablations/run/command_files.h"
+#include "ablations/run/command_metric.h"
 #include "ablations/run/command_trial.h"
 #include "ablations/run/study_folder.h"
 #include "cli/command.h"
@@ -43,10 +44,11 @@ constexpr int64_t usual_repeats = 6;  // the fewest that can show a difference (
 
 struct MeasureFlags {
   std::vector<std::string> commands;
+  TypedLine typed;
   std::string mode, out, losses = "guarded";
   std::optional<int64_t> repeats, budget_s, order_seed, tokens;
   int64_t steps = 30, warmup = 10, limit_s = 900;
-  std::string steps_from;
+  std::string steps_from, metric, better, until;
   bool dry_run = false, look = false, no_look = false, as_is = false, terminal = false, hook = false, resume = false,
        json = false, verbose = false, wait = false;
 };
@@ -84,6 +86,15 @@ Plan plan_of(const MeasureFlags& flags) {
                                .steps_from = flags.steps_from,
                                .tokens_per_step = flags.tokens.value_or(0),
                                .guards_losses = flags.losses == "guarded"};
+  if (!flags.metric.empty()) {  // a whole run is one step
+    plan.commands->metric = metric_of(flags.metric, flags.better, flags.until);
+    plan.warmup_steps = 0;
+    plan.timed_steps = 1;
+    plan.commands->guards_losses = plan.commands->guards_losses && flags.metric == "seconds";
+  }
+  plan.typed = flags.typed;
+  if (!flags.order_seed)
+    plan.typed->flags.insert(plan.typed->flags.end(), {"--order-seed", std::to_string(plan.order_seed)});
   plan.id = study_id(plan.ladder.name, plan.created);
   return plan;
 }
@@ -216,8 +227,6 @@ int measure(const MeasureFlags& flags) {
   if (flags.dry_run) return dry_run(plan, out);
   const auto held = occupy_for_commands("ladder measure", out, flags.wait);
   if (flags.out.empty()) out = next_folder();  // another one may have begun there meanwhile
-  std::string resume = "ladder measure --resume --out " + plots::for_shell(out.string());
-  for (const std::string& typed : flags.commands) resume += " " + plots::for_shell(typed);
   BegunFolder begun(out, {"logs", "runs"}, flags.resume);
   if (!flags.resume) {
     for (const std::string& line : harness::disturbances()) fmt::print(stderr, "note: {}\n", line);
@@ -239,7 +248,7 @@ int measure(const MeasureFlags& flags) {
   const StudyFiles study = computed_study(plan, out);
   write_document(out / "study.json", study.study);
   if (outcome.interrupted) {
-    fmt::print(stderr, "completed runs are saved; resume with: {}\n", resume);
+    fmt::print(stderr, "completed runs are saved; resume with: {}\n", resume_command(*plan.typed, out.string()));
     return 130;
   }
   if (flags.json) return show_study(study.study, true);
@@ -298,6 +307,13 @@ void add_measure(CommandLine& line) {
   add_number(command, "--order-seed", flags.order_seed, "seed of the runs' order (default: random)", 0, 1000000000);
   command.add_flag("--dry-run", flags.dry_run, "print the commands and how many runs; run nothing");
   command.add_flag("--wait", flags.wait, "wait until no other ladder measures here");
+  command.heading("What to compare");
+  add_text(command, "--metric", flags.metric,
+           "in place of the time of a step: seconds of a whole run, \"seconds to loss X\", or the last number that a "
+           "line has: 'val_loss:(?P<value>\\S+)'",
+           "METRIC");
+  add_choice(command, "--better", flags.better, {"lower", "higher"}, ": which numbers of --metric are good", "WHICH");
+  add_text(command, "--until", flags.until, "end each command after so long (300s), with --metric", "SECONDS");
   command.heading("How to read a program");
   add_text(command, "--steps-from", flags.steps_from,
            "where a line has its step and loss: 'it (?P<step>\\d+) .*loss (?P<loss>\\S+)'", "REGEX");
@@ -312,12 +328,15 @@ void add_measure(CommandLine& line) {
   command.add_flag(
       "--as-is", flags.as_is,
       "do not set PYTHONUNBUFFERED=1, WANDB_MODE=offline, WANDB_DIR and MLFLOW_TRACKING_URI for the program");
-  command.heading("Where the results go");
+  command.heading(results_heading);
   add_output(command, "--out", flags.out, "folder of the study (default: measured/<day>-<number>)", "FOLDER");
   command.add_flag("--resume", flags.resume, "make the runs that the study in --out lacks; name the commands again");
   command.add_flag("--json", flags.json, "print the study as JSON");
   command.add_flag("--verbose,-v", flags.verbose, "print how the numbers were computed, too");
-  command.callback([&command] {
+  for (const char* flag : {"--better", "--until"}) command.get_option(flag)->needs(command.get_option("--metric"));
+  command.exclude("--metric", {"--steps", "--warmup", "--for-s", "--hook", "--tokens"});
+  command.callback([&command, &flags] {
+    flags.typed = command.typed({"--dry-run", "--wait"});
     check_resume(command, {"command", "--json", "--verbose", "--wait", "--look", "--no-look", "--dry-run"}, "study");
   });
 }

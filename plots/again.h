@@ -8,9 +8,11 @@
 
 namespace plots {
 
-// `ladder ablate` with every flag that makes it the same study. Of a study of commands `ladder measure`, which resumes
-// the one in the folder `resumed`, if that is not empty.
-std::string command_again(const Study& study, const std::string& resumed = "");
+// `ladder ablate` or `ladder measure` as it was typed, with the order's seed. Empty: the study does not say.
+std::string command_again(const Study& study);
+
+// `ladder measure` as it was typed, which goes on in the folder.
+std::string resume_command(const TypedLine& typed, const std::string& folder);
 
 // `ladder run` and `ladder profile` of a rung by itself. None where flags do not know the rung by a name.
 std::vector<std::string> commands_of_rung(const Study& study, const StudyRung& rung);

@@ -173,7 +173,10 @@ std::string worth_headline(const Study& study) {
     if (!names.empty()) parts.push_back(fmt::format("{}{}", words, fmt::join(names, ", ")));
   };
   add(of_flags ? "keep " : "", named(worths, Direction::faster, 3));
-  add(of_flags ? "drop " : "slower with ", named({worths.rbegin(), worths.rend()}, Direction::slower, 3));
+  add(of_flags             ? "drop "
+      : is_of_value(study) ? "worse with "
+                           : "slower with ",
+      named({worths.rbegin(), worths.rend()}, Direction::slower, 3));
   add("no clear change: ", named(worths, Direction::unclear, 3));
   return capitalized(fmt::format("{}", fmt::join(parts, "; ")));
 }
@@ -234,6 +237,14 @@ std::string why_no_speedup(const Study& study) {
                         : fmt::format("no rung has a number ({})", status_words(*others.front()));
 }
 
+// "val_loss 1.02× lower than first".
+std::string value_headline(const Metric& metric, const Ratio& speedup, const std::string& reference) {
+  const bool is_lower = (metric.better == Metric::Better::lower) == (speedup.ratio > 1);
+  const double ratio = std::max(speedup.ratio, 1 / speedup.ratio);
+  return fmt::format("{}{} {} {} than {}", speedup.ratio < 1 ? "Worse: " : "", metric.name, times(ratio),
+                     is_lower ? "lower" : "higher", reference);
+}
+
 std::string speedup_headline(const Study& study, const Lead& lead) {
   const std::string ratio = times(lead.speedup->ratio), reference = reference_words(*lead.reference);
   switch (direction_of(*lead.speedup)) {
@@ -241,10 +252,12 @@ std::string speedup_headline(const Study& study, const Lead& lead) {
     case Direction::unclear:
       return "No clear change from " + reference;
     case Direction::slower:
+      if (is_of_value(study)) return value_headline(*study.metric, *lead.speedup, reference);
       return fmt::format("Slower: {} the speed of {}", ratio, reference);
     case Direction::faster:
       break;
   }
+  if (is_of_value(study)) return value_headline(*study.metric, *lead.speedup, reference);
   return fmt::format("{} faster than {}{}", ratio, reference,
                      study.headline->fastest ? ", at " + in_quotes(lead.rung->title) : "");
 }
@@ -269,8 +282,13 @@ std::string figures_line(const Study& study) {
   std::vector<std::string> parts;
   if (study.rungs.size() > 1) {  // else the headline says it
     parts.push_back(
-        both([](const StudyRung& rung) { return rung.ms_per_step ? digits3(rung.ms_per_step->median) : ""; }) +
-        " ms per " + timed_unit(study));
+        both([&](const StudyRung& rung) { return rung.ms_per_step ? digits3(compared_number(study, rung)) : ""; }) +
+        " " + compared_unit(study));
+    if (is_of_value(study)) {
+      parts.push_back(
+          both([](const StudyRung& rung) { return rung.ms_per_step ? digits3(rung.ms_per_step->median / 1000) : ""; }) +
+          " s per run");
+    }
   }
   if (last->tokens_per_s) parts.push_back(abbreviated(last->tokens_per_s->median) + " tokens/s");
   if (mfu_of(*last)) {
@@ -301,8 +319,9 @@ static std::vector<std::string> command_verdicts(const Study& study) {
   for (const StudyRung& rung : study.rungs) {
     if (&rung == &study.rungs.front() || !has_number(rung) || !rung.speedup_first) continue;
     const Direction direction = direction_of(*rung.speedup_first);
-    const std::string words = direction == Direction::faster   ? "faster"
-                              : direction == Direction::slower ? "slower"
+    const bool is_value = is_of_value(study);
+    const std::string words = direction == Direction::faster   ? is_value ? "better" : "faster"
+                              : direction == Direction::slower ? is_value ? "worse" : "slower"
                                                                : "no clear change";
     lines.push_back(fmt::format("{}: {}, {}{}.", in_quotes(shortened(rung.title, 40)),
                                 ratio_words(rung.speedup_first->ratio, *rung.speedup_first), words,
@@ -339,7 +358,7 @@ std::string headline_of(const Study& study) {
   if (study.mode == Mode::sweep) return sweep_headline(study);
   const StudyRung& only = study.rungs.front();
   return study.rungs.size() == 1 && only.ms_per_step
-             ? fmt::format("{} ms per {}", digits3(only.ms_per_step->median), timed_unit(study))
+             ? fmt::format("{} {}", digits3(compared_number(study, only)), compared_unit(study))
              : "No valid speedup: " + why_no_speedup(study);
 }
 
@@ -366,7 +385,8 @@ std::vector<std::string> lines_of(const Study& study) {
     lines.push_back(fmt::format("Most of it: {}.", fmt::join(faster, " \u00b7 ")));
   }
   if (verdicts.empty() && !slower.empty() && !in_headline)
-    lines.push_back(fmt::format("Slower here: {}.", fmt::join(slower, " \u00b7 ")));
+    lines.push_back(
+        fmt::format("{} here: {}.", is_of_value(study) ? "Worse" : "Slower", fmt::join(slower, " \u00b7 ")));
   if (study.headline && study.headline->fastest && !are_independent(study)) {
     lines.push_back(fmt::format("At the ladder's last rung, {}, {} is left.",
                                 in_quotes(study.rungs[study.headline->last].title),

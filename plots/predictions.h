@@ -2,6 +2,7 @@
 // and arithmetic only: no launches, no page faults, no caches.
 #pragma once
 
+#include "results/plan.h"
 #include "results/report.h"
 
 #include <string>
@@ -10,9 +11,8 @@
 namespace plots {
 
 // One for each rung of a cumulative ladder whose records count its least work, in their order. A ratio compares the
-// times at the limits (study/trace/roofline.h). Traces with a roofline, made on the study's machine, know
-// the limits of products as their recipes make them (ablations/profile/rates.h). A rung with the least time of the rung
-// above has no ratio.
-std::vector<Prediction> predictions_of(const Study& study, const std::vector<TraceDocument>& traces);
+// times at the limits (study/trace/roofline.h) of what the plan counts. Traces of these rungs with a roofline, made on
+// the study's machine, know the limits. A rung with the least time of the rung above has no ratio.
+std::vector<Prediction> predictions_of(const Study& study, const Plan& plan, const std::vector<TraceDocument>& traces);
 
 }  // namespace plots

@@ -212,7 +212,7 @@ std::vector<Remark> remarks_of(const Study& study, const std::vector<ReportedRun
                     number_of(std::ranges::count_if(study.rungs, is_limited), "rung"), in_quotes(last->title),
                     clock_words(study, *last)));
   }
-  if (study.device.kind == model::Device::cpu) {
+  if (study.device.kind == DeviceKind::cpu) {
     say(remarks, Severity::info, "cpu", "These are CPU figures; they say nothing about a GPU.");
   }
   if (const StudyRung* last = last_of(study, [](const StudyRung& rung) { return mfu_of(rung).has_value(); })) {

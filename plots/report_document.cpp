@@ -250,7 +250,7 @@ void match_noise(Report& report) {
 // A trace is shown whatever it is of; that it was taken on another machine than the studies is said.
 void note_other_machines(Report& report) {
   for (const TraceDocument& trace : report.traces) {
-    const bool cuda = trace.device.kind == model::Device::cuda;
+    const bool cuda = trace.device.kind == DeviceKind::cuda;
     const Setting setting = machine_setting(trace.environment, cuda);
     std::vector<std::string> differing;
     for (const ReportedStudy& entry : report.studies) {
@@ -309,7 +309,9 @@ Report report_document(const std::vector<StudyFiles>& studies, const std::vector
   }
   match_noise(report);
   note_other_machines(report);
-  for (ReportedStudy& entry : report.studies) entry.predictions = predictions_of(entry.study, report.traces);
+  for (size_t i = 0; i < studies.size(); ++i) {
+    report.studies[i].predictions = predictions_of(studies[i].study, studies[i].plan, report.traces);
+  }
   report.check("the report");
   return report;
 }

@@ -106,6 +106,22 @@ std::string timed_unit(const Study& study) {
   return units.size() == 1 ? *units.begin() : "step";
 }
 
+bool is_of_value(const Study& study) { return study.metric && !study.metric->pattern.empty(); }
+
+double compared_number(const Study& study, const StudyRung& rung) {
+  if (is_of_value(study)) {
+    const auto number = rung.numbers.find(study.metric->name);
+    return number == rung.numbers.end() ? 0 : number->second.median;
+  }
+  return rung.ms_per_step->median / (timed_unit(study) == "run" ? 1000 : 1);
+}
+
+std::string compared_unit(const Study& study) {
+  if (is_of_value(study)) return study.metric->name;
+  const std::string unit = timed_unit(study);
+  return unit == "run" ? "s per run" : "ms per " + unit;
+}
+
 bool of_commands(const Study& study) { return !study.rungs.empty() && study.rungs.front().command.has_value(); }
 
 std::optional<double> mfu_of(const StudyRung& rung) { return rung.mfu ? rung.mfu->value : std::nullopt; }
@@ -235,16 +251,16 @@ std::string model_on_device(const std::string& model, const std::string& device)
 std::string title_of(const Study& study) {
   if (of_commands(study)) {
     return title_from(fmt::format("{} on {}", study.ladder.title, short_device(study.device.name)), "", study.created,
-                      study.device.kind == model::Device::cpu);
+                      study.device.kind == DeviceKind::cpu);
   }
   return title_from(model_on_device(study.workload.model, study.device.name),
                     sizes_words(study.workload, varied_size(study)), study.created,
-                    study.device.kind == model::Device::cpu);
+                    study.device.kind == DeviceKind::cpu);
 }
 
 std::string title_of(const Training& training, const NamedDevice& device) {
   return title_from(model_on_device(training.settings.model, device.name), sizes_words(training.settings),
-                    training.created, device.kind == model::Device::cpu);
+                    training.created, device.kind == DeviceKind::cpu);
 }
 
 std::vector<Remark> sorted(std::vector<Remark> remarks) {

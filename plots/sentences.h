@@ -30,6 +30,12 @@ bool are_independent(const Study& study);
 // What a time is of: "step", or what all commands' numbers count in its place: "line", "sample", "0.1 %".
 std::string timed_unit(const Study& study);
 
+// Whether it compares a number that commands print, not a time.
+bool is_of_value(const Study& study);
+// The number that it compares, of a rung with one, and what that is: "ms per step", "s per run", "val_loss".
+double compared_number(const Study& study, const StudyRung& rung);
+std::string compared_unit(const Study& study);
+
 // A share; none: not known.
 std::optional<double> mfu_of(const StudyRung& rung);
 

@@ -97,6 +97,25 @@ def timed_unit(study):
     return units.pop() if len(units) == 1 else "step"
 
 
+def is_of_value(study):
+    """Whether it compares a number that commands print, not a time."""
+    return bool(study.get("metric", {}).get("pattern"))
+
+
+def compared(study, rung):
+    """The number that the study compares, of a rung with one: {median, lo, hi}."""
+    if is_of_value(study):
+        return rung["numbers"][study["metric"]["name"]]
+    scale = 1000 if timed_unit(study) == "run" else 1
+    return {of: value and value / scale for of, value in rung["ms_per_step"].items() if of in ("median", "lo", "hi")}
+
+
+def compared_unit(study):
+    """'ms per step', 's per run', 'val_loss'."""
+    unit = timed_unit(study)
+    return clean(study["metric"]["name"]) if is_of_value(study) else "s per run" if unit == "run" else f"ms per {unit}"
+
+
 def mfu(rung):
     """A share; None: not known."""
     return (rung.get("mfu") or {}).get("value")

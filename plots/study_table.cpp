@@ -164,12 +164,12 @@ Layout layout_of(const Study& study) {
   return layout;
 }
 
-double slowest_ms(const Study& study) {
-  double slowest = 0;
+double largest_number(const Study& study) {
+  double largest = 0;
   for (const StudyRung& rung : study.rungs) {
-    if (!rung.peer && rung.ms_per_step) slowest = std::max(slowest, rung.ms_per_step->median);
+    if (!rung.peer && rung.ms_per_step) largest = std::max(largest, compared_number(study, rung));
   }
-  return slowest;
+  return largest;
 }
 
 // Whether ratios are against this rung, which took the place of the planned reference.
@@ -199,8 +199,9 @@ std::string left_out_line(const Study& study, const Look& look) {
 
 std::string rung_rows(const Study& study, const Look& look) {
   const Layout layout = layout_of(study);
-  const double slowest = slowest_ms(study);
-  // Commands that do not tell their tokens show the seconds until their first step instead.
+  const double largest = largest_number(study);
+  const bool is_value = is_of_value(study);
+  // Commands that do not tell their tokens show the seconds until their first step instead, or of the whole run.
   const bool starts = of_commands(study) && std::ranges::none_of(study.rungs, [](const StudyRung& rung) {
                         return rung.tokens_per_s.has_value();
                       });
@@ -215,9 +216,13 @@ std::string rung_rows(const Study& study, const Look& look) {
   // The bars have no heading: one that is longer than its column reaches in there.
   const size_t beyond = std::max(layout.step.size(), step_width) - step_width;
   std::string text =
-      headed(look, row("", " ", "ms/" + timed_unit(study), std::string(layout.bar - beyond, ' '),
-                       fmt::format("{:>{}}", layout.step, step_width),
-                       fmt::format("{:>{}}", layout.so_far, ratio_width), starts ? "start" : "tok/s", "GiB"));
+      headed(look, row("", " ", is_value ? "value" : replaced(compared_unit(study), " per ", "/"),
+                       std::string(layout.bar - beyond, ' '), fmt::format("{:>{}}", layout.step, step_width),
+                       fmt::format("{:>{}}", layout.so_far, ratio_width),
+                       is_value ? "s"
+                       : starts ? "start"
+                                : "tok/s",
+                       "GiB"));
   for (const StudyRung& rung : study.rungs) {
     if (rung.peer || is_left_out(rung)) continue;
     const std::string title = shortened(label(study, rung), layout.label);
@@ -226,20 +231,25 @@ std::string rung_rows(const Study& study, const Look& look) {
       continue;
     }
     std::string below;
-    const double ms = rung.ms_per_step->median;
+    const double number = compared_number(study, rung);
     const auto &step = rung.speedup_against, &so_far = rung.speedup_first;
     const Style style = step && step->is_slower() ? Style::caution : Style::plain;
-    text += row(title, mark(rung), milliseconds(ms), look.painted(style, look.bar(ms / slowest, layout.bar)),
+    text += row(title, mark(rung), milliseconds(number), look.painted(style, look.bar(number / largest, layout.bar)),
                 look.painted(style, fmt::format("{:>{}}", marked_ratio(step), step_width)),
                 layout.so_far.empty()             ? ""
                 : replaces_reference(study, rung) ? fmt::format("{:>{}}", "reference", ratio_width)
                                                   : with_interval(look, bare_ratio(so_far), so_far, ratio_width, below),
-                starts              ? brief(rung.command->first_step_s)
+                is_value            ? brief(rung.ms_per_step->median / 1000)
+                : starts            ? brief(rung.command->first_step_s)
                 : rung.tokens_per_s ? rate(rung.tokens_per_s->median)
                                     : "-",
                 gibibytes(rung.peak_memory_bytes));
     text += below;
     if (!rung.is_measured()) text += status_line(look, "", layout.label, rung);
+  }
+  if (is_value) {
+    text +=
+        wrapped(fmt::format("value: {}, {} is better", ascii_words(study.metric->name), name_of(study.metric->better)));
   }
   return text + rule(look) + left_out_line(study, look);
 }
@@ -378,7 +388,7 @@ std::string study_table(const Study& as_written, const Look& look, bool verbose)
   if (has_ratio(study, has_no_interval, true)) marks += "? one run, no interval   ";
   if (std::ranges::any_of(study.rungs, is_disturbed)) marks += "! disturbed runs   ";
   const auto drifts = [&](const StudyRung& rung) {  // then a reader's own quotient is another
-    if (!study.headline || !has_number(rung) || !rung.speedup_first || study.swept) return false;
+    if (!study.headline || !has_number(rung) || !rung.speedup_first || study.swept || study.metric) return false;
     const double first_ms = study.rungs[study.headline->first].ms_per_step->median;
     return std::abs(first_ms / rung.ms_per_step->median / rung.speedup_first->ratio - 1) > 0.05;
   };

@@ -25,8 +25,9 @@ def interval(estimate, form):
     return "" if lo is None or hi is None or hi == lo or between(lo, hi, form) == "unknown" else f"[{between(lo, hi, form)}]"
 
 
-def number(rung):
-    return Cell(digits3(rung["ms_per_step"]["median"]), interval(rung["ms_per_step"], digits3))
+def number(study, rung):
+    value = of.compared(study, rung)
+    return Cell(digits3(value["median"]), interval(value, digits3))
 
 
 def ratio(estimate):
@@ -51,14 +52,14 @@ def numbers(study):
     clocks = any((rung.get("clock") or {}).get("at_power_limit", 0) >= 0.5 for rung in of.own_rungs(study))
     mfus = any(of.mfu(rung) is not None for rung in of.measured(study))
     energy = any("joules_per_token" in rung for rung in of.measured(study))
-    heads = [("rung", False), (f"ms per {of.timed_unit(study)}", True), *([("× step", True)] if steps else []), ("× total", True), ("tokens/s", True),
+    heads = [("rung", False), (of.compared_unit(study), True), *([("× step", True)] if steps else []), ("× total", True), ("tokens/s", True),
              (f"peak {unit[0]}", True), *([("MFU", True)] if mfus else []), *([("mJ/token", True)] if energy else []),
              *([("SM clock, MHz", True)] if clocks else [])]
 
     def row(rung):
         if not of.has_number(rung):
             return [name(study, rung), Cell(of.reason(rung), mood="bad"), *["—"] * (len(heads) - 2)]
-        return [name(study, rung), number(rung), *([ratio(rung["speedup_previous"])] if steps else []), ratio(rung["speedup_first"]),
+        return [name(study, rung), number(study, rung), *([ratio(rung["speedup_previous"])] if steps else []), ratio(rung["speedup_first"]),
                 or_dash(rung["tokens_per_s"], lambda x: count(x["median"])), or_dash(rung["peak_memory_bytes"], lambda x: memory(x, unit)),
                 *([or_dash(of.mfu(rung), percent)] if mfus else []),
                 *([or_dash(rung.get("joules_per_token"), lambda x: digits3(1000 * x))] if energy else []),
@@ -84,7 +85,7 @@ def peers(part):
     study = part["study"]
     rows = []
     for own, pair, peer in of.peers(study):
-        shown = [number(peer), ratio(pair)] if of.has_number(peer) else [Cell(of.reason(peer), mood="bad"), "—"]
+        shown = [number(study, peer), ratio(pair)] if of.has_number(peer) else [Cell(of.reason(peer), mood="bad"), "—"]
         rows.append([of.label(study, own), clean(peer["title"]), *shown, compiling(part, peer)])
     return Table("The same work in PyTorch", [("rung", False), ("PyTorch", False), ("ms per step", True), ("our speedup", True), ("compiling", True)], rows)
 
@@ -125,6 +126,8 @@ def technique(parts):
 
 def command_blocks(command, ms):
     """The command as it was run, and what its lines told."""
+    if command.get("unit") == "run":
+        return [Code(command["text"]), Line(f"A whole run takes {digits3(ms['median'] / 1000)} s." if ms else "No run has ended.")]
     read = f"steps read from lines such as “{clean(command['shape'])}”" if command["shape"] else "no step was read"
     starts = f"first step after {digits3(command['first_step_s'])} s, in the trial after {digits3(command['cold_first_step_s'])} s"
     own = f"; it prints {digits3(command['own_ms'])} ms itself" if "own_ms" in command else ""
@@ -151,7 +154,7 @@ def rung_fold(part, rung, place):
         blocks += command_blocks(rung["command"], rung["ms_per_step"])
     if rung.get("explanation"):
         blocks.append(Line(f"**What changed.** {rung['explanation']}"))
-    if of.has_number(rung):
+    if of.has_number(rung) and of.timed_unit(study) != "run":
         ms = rung["ms_per_step"]
         blocks.append(Line(f"{number_of(rung['runs_ok'], 'run')}, {number_of(ms['n'], 'timed step')}: quartiles {digits3(ms['q1'])} and {milliseconds(ms['q3'])}, "
                            f"min {digits3(ms['min'])}, max {milliseconds(ms['max'])}."))

@@ -188,8 +188,8 @@ std::vector<Remark> remarks_on(const Training& training, const Steps& steps) {
 
 NamedDevice trained_on(const Training& training) {
   const Environment& environment = training.environment;
-  const model::Device device = training.settings.recipe.device;
-  if (device == model::Device::cuda) return {device, environment.gpu ? environment.gpu->name : "a GPU"};
+  const DeviceKind device = device_of(training.settings.recipe);
+  if (device == DeviceKind::cuda) return {device, environment.gpu ? environment.gpu->name : "a GPU"};
   return {device, fmt::format("{}, {}", environment.cpu.model.value_or("a CPU"),
                               number_of(training.settings.threads, "thread"))};
 }

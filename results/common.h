@@ -2,7 +2,6 @@
 #pragma once
 
 #include "harness/stats/stats.h"
-#include "model/recipe.h"
 #include "results/fields.h"
 
 #include <array>
@@ -13,23 +12,25 @@
 
 namespace results {
 
-// All its fields are written; those that are not there have their plain value.
+// Where a step is executed.
+enum class DeviceKind { cpu, cuda };
 template <>
-struct Form<model::Recipe> {
-  static files::Json of(const model::Recipe& recipe) { return model::to_json(recipe); }
-  static model::Recipe from(const files::Json& json, const std::string& where) {
-    return model::recipe_from_json(json, where);
-  }
+struct Names<DeviceKind> {
+  static constexpr std::array list{"cpu", "cuda"};
 };
 
-template <>
-struct Names<model::Device> {
-  static constexpr auto list = model::names_of(model::Device{});
-};
+// A recipe is a JSON object here, whose fields only what trains can read (model/recipe.h). A field that is not there
+// has its plain value, because older programs lack newer fields.
+
+// All fields with their plain values.
+const files::Json& plain_recipe();
+// {"field": [before, after]} for the fields that differ. Both are objects.
+files::Json recipe_diff(const files::Json& before, const files::Json& after);
+DeviceKind device_of(const files::Json& recipe);
 
 constexpr auto name_pattern = "^[A-Za-z0-9][A-Za-z0-9._-]*$", sha256_pattern = "^[0-9a-f]{64}$";
 
-// The ways to make a study of a ladder (plan/modes.h).
+// The ways to make a study of a ladder (gpt2/modes.h).
 enum class Mode { cumulative, leave_one_out, one_at_a_time, factorial, sweep };
 template <>
 struct Names<Mode> {
@@ -52,6 +53,31 @@ struct Shape {
   LADDER_FIELDS(Shape, (B, {.name = "batch", .least = 1, .most = 65536}),
                 (T, {.name = "context", .least = 1, .most = 1048576}), (accumulation, {.least = 1, .most = 65536}),
                 (positions, {.none = None::absent, .least = 1, .most = 1048576}))
+};
+
+// The number of a run that is compared, where it is not the time of a step.
+struct Metric {
+  enum class Better { lower, higher };
+
+  std::string name;               // "val_loss", "seconds", "seconds to loss 3.28"
+  std::string pattern;            // of the lines that have it (harness/lines/); empty: it is a time
+  std::optional<double> to_loss;  // of a time: until a loss is printed that is not above it; none: the whole
+  Better better = Better::lower;
+  std::optional<double> until_s;  // the command is ended then; none: it runs to its end
+
+  LADDER_FIELDS(Metric, (name, {.least = 1, .most = 60}), (pattern, absent), (to_loss, absent), better,
+                (until_s, {.none = None::absent, .above = 0}))
+};
+template <>
+struct Names<Metric::Better> {
+  static constexpr std::array list{"lower", "higher"};
+};
+
+// The command line that begins a study, as it was typed.
+struct TypedLine {
+  std::vector<std::string> flags, arguments;  // "--batch", "4"; commands
+
+  LADDER_FIELDS(TypedLine, (flags, absent), (arguments, absent))
 };
 
 // A text of whole copies of another (--repeat-to).
@@ -93,9 +119,23 @@ inline Bounds bounds(const harness::Estimate& estimate) {
   return {estimate.interval->lo, estimate.interval->hi};
 }
 
-// "device": where something was measured.
 // The file of a rung's text. A plan may come from a stranger: it names no other files.
 constexpr auto text_pattern = "^ablations/techniques/[a-z0-9_]+/[a-z0-9_]+\\.md$";
+
+// The least that a step, or an operation, takes, counted from shapes (ablations/techniques/step_table.h).
+struct Work {
+  double flops = 0, bytes = 0;
+
+  LADDER_FIELDS(Work, (flops, {.least = 0, .most = 1e30}), (bytes, {.least = 0, .most = 1e30}))
+};
+
+// By operations, and the name of the rate that limits matrix products: "bf16" (ablations/profile/rates.h).
+struct ExpectedWork {
+  std::string rate;
+  std::vector<Work> operations;
+
+  LADDER_FIELDS(ExpectedWork, rate, (operations, {.most_items = 1000}))
+};
 
 // By how much correct losses may differ from another program's, in nats. Two runs are compared with the wider of their
 // tolerances.
@@ -106,8 +146,9 @@ struct ExpectedLosses {
   LADDER_FIELDS(ExpectedLosses, (tolerance, from_0), offset)
 };
 
+// "device": where something was measured.
 struct NamedDevice {
-  model::Device kind = model::Device::cpu;
+  DeviceKind kind = DeviceKind::cpu;
   std::string name;  // "NVIDIA H200", "AMD EPYC"
 
   bool operator==(const NamedDevice&) const = default;

@@ -1,5 +1,5 @@
 // A ladder's file (results/schemas/ladder.v1.json): an ordered list of optimizations and the workload they are measured
-// on. plan/ladder_file.h reads it.
+// on. ablations/gpt2/ladder_file.h reads it.
 #pragma once
 
 #include "results/common.h"
@@ -10,23 +10,6 @@
 #include <vector>
 
 namespace results {
-
-// The recipe that a ladder starts from.
-struct StartRecipe : model::Recipe {};
-
-// Only the fields that differ from the plain recipe are written.
-template <>
-struct Form<StartRecipe> {
-  static files::Json of(const StartRecipe& recipe) {
-    files::Json edits = files::Json::object();
-    const files::Json differences = model::recipe_diff({}, recipe);
-    for (const auto& [field, values] : differences.items()) edits[field] = values.at(1);
-    return edits;
-  }
-  static StartRecipe from(const files::Json& json, const std::string& where) {
-    return {model::recipe_from_json(json, where)};
-  }
-};
 
 struct LadderWorkload : Shape {
   std::string model;
@@ -50,7 +33,7 @@ struct Ladder {
 
   std::string name, title;
   std::optional<std::string> comment;
-  StartRecipe start;
+  files::Json start;  // the recipe that it starts from: fields that are not plain
   std::string start_title = "baseline";
   std::vector<std::string> rungs;  // names of optimizations
   std::string reference;           // the one from which speedups count; empty: the start

@@ -52,6 +52,14 @@ void check_rungs(const Plan& plan, const std::string& where) {
                                               plan.gate ? "has no \"program\", which a gate's plan needs"
                                                         : "has a \"program\", which only a gate's plan may have"));
     }
+    if (rung.command.has_value() != rung.recipe.is_null()) {
+      throw std::invalid_argument(fmt::format("{}: rung {} must have either a recipe or a command", where, i));
+    }
+    if (const files::Json device = files::field_or_null(rung.recipe, "device");
+        !device.is_null() && device != "cpu" && device != "cuda") {
+      throw std::invalid_argument(fmt::format("{}: rung {}: recipe field \"device\" must be one of cpu, cuda, got {}",
+                                              where, i, device.dump()));
+    }
     if (!rung.command && !rung.losses) {
       throw std::invalid_argument(fmt::format(
           "{}: rung {} has no \"losses\": the plan is an older program's, and only that program reads it", where, i));

@@ -20,22 +20,6 @@ namespace results {
 
 constexpr auto peer_pattern = "^pytorch-(eager|compile|max-autotune|cuda-graphs|fp8)$";
 
-// The recipe of a rung; none: the rung is a command.
-struct RungRecipe : model::Recipe {
-  bool none = true;
-
-  RungRecipe() = default;
-  RungRecipe(const model::Recipe& recipe) : model::Recipe(recipe), none(false) {}
-};
-
-template <>
-struct Form<RungRecipe> {
-  static files::Json of(const RungRecipe& recipe) { return recipe.none ? files::Json() : model::to_json(recipe); }
-  static RungRecipe from(const files::Json& json, const std::string& where) {
-    return {model::recipe_from_json(json, where)};
-  }
-};
-
 // harness::Column and harness::StepFormat in JSON.
 struct LineColumn : harness::Column {
   LADDER_FIELDS(LineColumn, key, (of_total, absent), (marks, absent), (nth, {.none = None::absent, .least = 0}))
@@ -96,7 +80,7 @@ struct Rung {
   std::string optimization;  // the one it is about; empty: the start, or a set that has no name of its own
   std::string title;
   std::vector<std::string> applied;  // optimizations on at this rung, in order
-  RungRecipe recipe;
+  files::Json recipe = {};           // null: the rung is a command
   Status status = Status::planned;
   std::string reason;  // why it is not planned
 
@@ -111,6 +95,7 @@ struct Rung {
   std::string summary = {};                   // two sentences for a newcomer
   std::string text = {};                      // the file of its text, below files::resource_root(); empty: it has none
   std::optional<ExpectedLosses> losses = {};  // of a recipe; those of commands are guarded by their own noise
+  std::optional<ExpectedWork> work = {};      // of a step of a ladder's rung
 
   LADDER_FIELDS(Rung, (optimization, {.none = None::null_if_default, .most = 100, .pattern = name_pattern}), title,
                 (applied, {.most_items = 200}), (recipe, absent), status, reason,
@@ -119,7 +104,7 @@ struct Rung {
                 (peer, {.none = None::absent, .pattern = peer_pattern}), (program, absent),
                 (program_sha256, {.none = None::absent, .pattern = sha256_pattern}), (against, absent),
                 (reference, absent), (command, absent), (summary, absent),
-                (text, {.none = None::absent, .pattern = text_pattern}), (losses, absent))
+                (text, {.none = None::absent, .pattern = text_pattern}), (losses, absent), (work, absent))
 };
 
 template <>
@@ -166,11 +151,12 @@ struct CommandTerms {
   std::string steps_from;       // a regular expression in place of the known lines
   int64_t tokens_per_step = 0;  // of every command; 0: as its lines say, or not known
   bool guards_losses = true;
+  std::optional<Metric> metric = {};         // none: the time of a step
   std::map<std::string, std::string> files;  // the commands' own, and "." for where they run, each with a SHA-256
 
   LADDER_FIELDS(CommandTerms, (files, {.none = None::absent, .pattern = sha256_pattern}), (as_is, absent),
-                (hook, absent), (steps_from, absent), (tokens_per_step, {.none = None::absent, .least = 1}),
-                guards_losses)
+                (hook, absent), (metric, absent), (steps_from, absent),
+                (tokens_per_step, {.none = None::absent, .least = 1}), guards_losses)
 };
 
 // Marks a plan as a quick look at a ladder, with what the whole ladder goes on from (plan/make_plan.h).
@@ -211,6 +197,7 @@ struct Plan {
   std::optional<Quick> quick = {};
   std::vector<ProductTiming> product_timings = {};  // that chose the rungs' recipes on a CPU, once for all runs
   std::optional<CommandTerms> commands = {};        // of a study of commands: each rung has one
+  std::optional<TypedLine> typed = {};
 
   // Checks what a schema cannot. Throws std::invalid_argument where it contradicts itself, or lacks what the analysis
   // of its mode needs. `where` begins the message.
@@ -222,7 +209,7 @@ struct Plan {
                 (repeats, {.least = 1, .most = 1000}), order_seed, (run_limit_s, {.above = 0, .most = 1000000}),
                 (rungs, {.items = 1, .most_items = 10000}), reference, runs, mode, (swept, absent), (shard, absent),
                 (gate, absent), (quick, absent), (product_timings, {.none = None::absent, .most_items = 1000}),
-                (commands, absent))
+                (commands, absent), (typed, absent))
 };
 
 LADDER_COMPILED_ONCE(Plan)

@@ -1,5 +1,7 @@
 #include "results/record.h"
 
+#include "harness/stats/stats.h"
+
 #include <stdexcept>
 
 namespace results {
@@ -10,8 +12,6 @@ void RunEnd::check(const std::string& where) const {
   if (!is_ok() && !failure) throw std::invalid_argument(where + ": field \"failure\" is missing");
 }
 
-bool is_of_gpu(const files::Json& recipe) { return files::field_or_null(recipe, "device") == "cuda"; }
-
 bool Record::is_of_peer() const { return observations.contains("peer"); }
 
 std::optional<double> Record::compile_seconds() const {
@@ -19,8 +19,28 @@ std::optional<double> Record::compile_seconds() const {
   return seconds > 0 ? std::optional(seconds) : std::nullopt;
 }
 
-bool Record::is_on_gpu() const { return command ? monitor.has_value() : is_of_gpu(recipe); }
+bool Record::is_on_gpu() const { return command ? monitor.has_value() : device_of(recipe) == DeviceKind::cuda; }
 
-model::Recipe Record::known_recipe(const std::string& where) const { return model::recipe_from_json(recipe, where); }
+RunSummary summary_of(std::span<const double> timed_ms, int64_t tokens_per_step) {
+  const double median = harness::median(timed_ms);
+  return {.median_ms = median,
+          .q1_ms = harness::quantile(timed_ms, 0.25),
+          .q3_ms = harness::quantile(timed_ms, 0.75),
+          .min_ms = harness::quantile(timed_ms, 0.0),
+          .max_ms = harness::quantile(timed_ms, 1.0),
+          .n = std::ssize(timed_ms),
+          .tokens_per_s = 1000.0 * static_cast<double>(tokens_per_step) / median};
+}
+
+Record failed_record(const std::string& id, FailureKind kind, const std::string& message, const std::string& started,
+                     double seconds) {
+  Record record;
+  record.id = id;
+  record.started = started;
+  record.duration_s = seconds;
+  record.status = RunStatus::failed;
+  record.failure = Failure{kind, message};
+  return record;
+}
 
 }  // namespace results

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -107,13 +108,6 @@ struct DataUse {
                 resident_bytes, (cached_before, from_0), (cached_after, from_0), (cold, absent))
 };
 
-// The least that a step of the recipe takes, counted from shapes (ablations/techniques/step_table.h).
-struct LeastWork {
-  double flops = 0, bytes = 0;
-
-  LADDER_FIELDS(LeastWork, (flops, {.least = 0, .most = 1e30}), (bytes, {.least = 0, .most = 1e30}))
-};
-
 // What ranks lose because they wait for each other and share a machine. Their times are rank 0's.
 struct Scaling {
   int64_t bytes_per_step =
@@ -165,12 +159,14 @@ struct CommandRun {
   std::map<std::string, std::string> stated;         // what it says of itself by a client, unchecked
   std::map<std::string, std::string> versions = {};  // of what it loads: {"torch": "2.11.0"}
   std::optional<std::string> commit;                 // of the program's repository
+  std::map<std::string, double> numbers = {};        // that its study compares, by a metric's name
 
   LADDER_FIELDS(CommandRun, text, (commit, absent), (terminal, absent),
                 (stated, {.none = None::absent, .most_items = 50}),
                 (versions, {.none = None::absent, .most_items = 50}), steps, (seconds, from_0), (first_step_s, from_0),
                 shape, (unit, absent), (has_all, absent), by_loss, (unprinted, absent), ended_by_us, (own_ms, absent),
-                (tokens_per_step, {.none = None::absent, .least = 1}))
+                (tokens_per_step, {.none = None::absent, .least = 1}),
+                (numbers, {.none = None::absent, .above = 0, .most_items = 50}))
 };
 
 // What every record says, also of a failed run.
@@ -202,16 +198,16 @@ struct Record : RunEnd {
 
   files::Json recipe;
   std::vector<std::string> optimizations;
-  std::string title = {};                     // of the last of them, after its proof; empty: nobody looked
+  std::string title = {};                     // what the last of them is called after its proof; empty: nobody looked
   std::optional<ExpectedLosses> losses = {};  // none: of a command, of a peer, or not known
   Workload workload;
   RunTiming timing;
   RunSummary summary;
   RunMemory memory;
-  std::optional<LeastWork> least_work;  // none: a peer's, or not counted
-  std::optional<DataUse> data;          // likewise
-  std::optional<Scaling> scaling;       // of data parallel ranks only
-  files::Json observations;             // Observations; a peer's are of its own form
+  std::optional<Work> least_work;  // none: a peer's, or not counted
+  std::optional<DataUse> data;     // likewise
+  std::optional<Scaling> scaling;  // of data parallel ranks only
+  files::Json observations;        // Observations; a peer's are of its own form
   std::vector<Proof> proofs;
   Environment environment;
   std::optional<std::vector<std::string>> flags;  // what disturbed it; none: nobody looked
@@ -223,8 +219,6 @@ struct Record : RunEnd {
   [[nodiscard]] bool is_of_peer() const;
   [[nodiscard]] std::optional<double> compile_seconds() const;  // of a peer that compiles its model
   [[nodiscard]] bool is_on_gpu() const;
-  // Throws std::invalid_argument for a recipe that this program does not know; `where` begins the message.
-  [[nodiscard]] model::Recipe known_recipe(const std::string& where) const;
   // Something on the machine disturbed a run that ended well.
   [[nodiscard]] bool is_disturbed() const { return is_ok() && flags && !flags->empty(); }
 
@@ -233,10 +227,14 @@ struct Record : RunEnd {
                      proofs, environment, (flags, absent), (monitor, absent), (reproduction, absent), (command, absent))
 };
 
-// Whether a recipe's "device" is "cuda".
-bool is_of_gpu(const files::Json& recipe);
-
 LADDER_COMPILED_ONCE(Record)
+
+// The summary of timed steps, in ms. Throws std::invalid_argument if there are none.
+RunSummary summary_of(std::span<const double> timed_ms, int64_t tokens_per_step);
+
+// A record for a run that left none. It began at `started` (UTC, ISO 8601) and took `seconds`.
+Record failed_record(const std::string& id, FailureKind kind, const std::string& message, const std::string& started,
+                     double seconds);
 
 // Model FLOPs utilization of a study's rung (results/schemas/study.v1.json). profile/rates.h explains it.
 

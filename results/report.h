@@ -59,7 +59,7 @@ struct SavedWork {
 // What to expect of a rung from the least work of its step (plots/predictions.h).
 struct Prediction {
   size_t rung = 0;
-  LeastWork work;
+  Work work;
   std::optional<SavedWork> saved;  // of the rung above it less its own
   std::optional<double> ratio;     // of the least times of the two; above 1: it is faster
 

@@ -164,11 +164,12 @@ struct StudyRung {
   std::optional<StepSize> workload;
   size_t runs_ok = 0;
   std::optional<RungTimes> ms_per_step;
+  std::map<std::string, Median> numbers = {};  // over runs, as their records name them
   std::optional<Median> tokens_per_s;
   std::optional<Ratio> speedup_first, speedup_against;
   std::optional<int64_t> peak_memory_bytes;
-  std::optional<RunMemory> memory;      // as in the record of its first run
-  std::optional<LeastWork> least_work;  // likewise
+  std::optional<RunMemory> memory;  // as in the record of its first run
+  std::optional<Work> least_work;   // likewise
   std::optional<RungBatches> batches;
   std::optional<int64_t> skipped_steps;
   std::optional<double> page_faults_per_step, joules_per_token;
@@ -187,10 +188,11 @@ struct StudyRung {
   LADDER_FIELDS(StudyRung, index, optimization, title, label, summary,
                 (text, {.none = None::absent, .pattern = text_pattern}), (peer, absent), (against, absent), status,
                 reason, (out_of_memory, absent), recipe, recipe_diff, (workload, absent), runs_ok, ms_per_step,
-                tokens_per_s, speedup_first, (speedup_against, {.name = "speedup_previous"}), peak_memory_bytes,
-                (memory, absent), (least_work, absent), (batches, absent), (skipped_steps, absent),
-                page_faults_per_step, (joules_per_token, absent), (clock, absent), mfu, (flags, absent), guard, proofs,
-                (peers, absent), (profile, absent), (command, absent), (explanation, absent), (changed, absent))
+                (numbers, {.none = None::absent, .most_items = 50}), tokens_per_s, speedup_first,
+                (speedup_against, {.name = "speedup_previous"}), peak_memory_bytes, (memory, absent),
+                (least_work, absent), (batches, absent), (skipped_steps, absent), page_faults_per_step,
+                (joules_per_token, absent), (clock, absent), mfu, (flags, absent), guard, proofs, (peers, absent),
+                (profile, absent), (command, absent), (explanation, absent), (changed, absent))
 };
 
 struct StudyRun {
@@ -253,6 +255,8 @@ struct Study {
   NamedLadder ladder;
   Workload workload;
   StudyPlan plan;
+  std::optional<TypedLine> typed;
+  std::optional<Metric> metric;  // none: the time of a step
   NamedDevice device;
   Statistics statistics;
   std::optional<Headline> headline;
@@ -270,8 +274,8 @@ struct Study {
   void check(const std::string& where) const;
 
   LADDER_FIELDS(Study, id, created, finished, (quick, absent), mode, (swept, absent), ladder, (workload, absent), plan,
-                device, statistics, headline, rungs, attribution, runs, warnings, environment, (hashes, absent),
-                (sha256, absent))
+                (typed, absent), (metric, absent), device, statistics, headline, rungs, attribution, runs, warnings,
+                environment, (hashes, absent), (sha256, absent))
 };
 
 // What to do about disturbed runs with these flags, before they are made anew: "stop the other work".

@@ -7,7 +7,7 @@
 namespace results {
 
 void TraceDocument::check(const std::string& where) const {
-  const bool on_gpu = device.kind == model::Device::cuda;
+  const bool on_gpu = device.kind == DeviceKind::cuda;
   for (const bool has : {summary.launch_bound_percent.has_value(), summary.kernel_launches.has_value(),
                          summary.graph_launches.has_value()}) {
     if (has == on_gpu) continue;

@@ -25,7 +25,7 @@ std::vector<std::string> differences(const TrainingSettings& settings, const Tra
 
 std::string fault_of(const TrainingStep& step, const TrainingSettings& settings) {
   if (!step.loss) return fmt::format("the loss of step {}", step.step);
-  const bool is_scaled = settings.recipe.autocast == model::Autocast::fp16;
+  const bool is_scaled = files::field_or_null(settings.recipe, "autocast") == "fp16";
   if (!step.norm && !is_scaled) return fmt::format("the norm of the gradients of step {}", step.step);
   return "";
 }

@@ -3,7 +3,6 @@
 // results/schemas/training.v1.json, training_step.v1.json and checkpoint.v1.json.
 #pragma once
 
-#include "model/schedule.h"
 #include "results/common.h"
 #include "results/environment.h"
 
@@ -15,7 +14,12 @@
 
 namespace results {
 
-struct TrainingSchedule : model::Schedule {
+// Of the learning rate (model/schedule.h), which has no unit.
+struct TrainingSchedule {
+  double peak = 6e-4, floor = 6e-5;
+  int64_t warmup_steps = 10;
+  int64_t decay_steps = 50;  // steps after which the floor is reached
+
   LADDER_FIELDS(TrainingSchedule, (peak, {.name = "max", .least = 0}), (floor, {.name = "min", .least = 0}),
                 (warmup_steps, {.least = 0, .most = 1000000}), (decay_steps, {.least = 0, .most = 1000000}))
 };
@@ -31,7 +35,7 @@ struct FirstWeights {
 // All that its losses depend on, except machine and program. Two trainings of the same settings are the same.
 struct TrainingSettings : Shape {
   std::string model;
-  model::Recipe recipe;
+  files::Json recipe = plain_recipe();
   std::optional<int64_t> ranks;  // that share each step, with B sequences of their own; none: one process
   int64_t steps = 1;
   TrainingSchedule learning_rate;

@@ -1,6 +1,6 @@
 #include "study/analysis.h"
 
-#include "ablations/gpt2/options.h"
+#include "ablations/plan/make_plan.h"
 #include "ablations/run/study_folder.h"
 #include "harness/process/utc.h"
 #include "harness/stats/stats.h"
@@ -160,20 +160,20 @@ Statistics statistics_of(const Plan& plan) {
 }
 
 // "NVIDIA H200", "AMD EPYC, 2 threads", or both where a ladder begins on the CPU.
-NamedDevice device_of(const Plan& plan, const Environment& environment) {
+NamedDevice named_device(const Plan& plan, const Environment& environment) {
   if (plan.commands) {
     const bool on_gpu = uses_cuda(plan) && environment.gpu;
-    return {on_gpu ? model::Device::cuda : model::Device::cpu,
+    return {on_gpu ? DeviceKind::cuda : DeviceKind::cpu,
             on_gpu ? environment.gpu->name : environment.cpu.model.value_or("an unknown processor")};
   }
   const std::string cpu =
       fmt::format("{}, {}", environment.cpu.model.value_or(""), number_of(environment.threads.value_or(0), "thread"));
-  if (!uses_cuda(plan)) return {model::Device::cpu, cpu};
-  if (!environment.gpu) return {model::Device::cuda, cpu};
+  if (!uses_cuda(plan)) return {DeviceKind::cpu, cpu};
+  if (!environment.gpu) return {DeviceKind::cuda, cpu};
   const bool mixed = std::ranges::any_of(plan.rungs, [](const Rung& rung) {
-    return rung.status == Rung::Status::planned && rung.recipe.device == model::Device::cpu;
+    return rung.status == Rung::Status::planned && device_of(rung.recipe) == DeviceKind::cpu;
   });
-  return {model::Device::cuda, environment.gpu->name + (mixed ? "; rungs without it on " + cpu : "")};
+  return {DeviceKind::cuda, environment.gpu->name + (mixed ? "; rungs without it on " + cpu : "")};
 }
 
 // The rung that another is compared with, where `reference` has taken the planned one's place.
@@ -255,6 +255,7 @@ std::pair<double, double> sm_clocks(const RunsByRepeat& runs) {
 
 // What its lines leave in doubt. `warn` gets each in words.
 void warn_of_command(const StudyCommand& command, const RunsByRepeat& runs, const auto& warn) {
+  if (command.unit == "run") return;
   const double median = harness::median(times_in(runs));
   if (command.own_ms && std::abs(*command.own_ms / median - 1) > 0.05) {
     warn(
@@ -310,7 +311,7 @@ void warn_of_rungs(const Plan& plan, const Measured& measured, const Rungs& rung
       warn_of_command(*rung.command, data, warn);
       continue;
     }
-    if (planned.recipe.device == model::Device::cpu && !rung.peer && losses_differ(data, allowed)) {
+    if (device_of(planned.recipe) == DeviceKind::cpu && !rung.peer && losses_differ(data, allowed)) {
       warn("repeats of the same recipe and seed have different losses");
     }
     const std::optional<StepCalls>& calls = data.begin()->second.observations.cuda_calls;
@@ -391,14 +392,14 @@ Environment environment_of(const Plan& plan, const Measured& measured, const std
 Workload planned_workload(const Plan& plan) {
   if (plan.commands) return {};
   const PlannedWorkload& planned = plan.workload;
-  return workload_of({.model = planned.model,
-                      .B = planned.B,
-                      .T = planned.T,
-                      .accumulation = planned.accumulation,
-                      .positions = planned.positions,
-                      .seed = planned.seed,
-                      .data = planned.data},
-                     /*sha256=*/"", /*tokens=*/0);
+  return {.model = planned.model,
+          .B = planned.B,
+          .T = planned.T,
+          .accumulation = planned.accumulation,
+          .positions = std::max<int64_t>(planned.positions, 1),
+          .tokens_per_step = planned.B * planned.T * planned.accumulation,
+          .seed = planned.seed,
+          .data = {.source = fs::path(planned.data).filename().string()}};
 }
 
 Study analyse(const Plan& plan, const fs::path& folder, const std::optional<Earlier>& earlier) {
@@ -418,6 +419,8 @@ Study analyse(const Plan& plan, const fs::path& folder, const std::optional<Earl
                        .runs_ok = measured.runs_ok,
                        .cold_cache = plan.workload.cold_cache,
                        .repeated = plan.workload.repeated},
+              .typed = plan.typed,
+              .metric = plan.commands ? plan.commands->metric : std::nullopt,
               .statistics = statistics_of(plan),
               .runs = measured.runs,
               .environment = environment_of(plan, measured, earlier)};
@@ -425,7 +428,7 @@ Study analyse(const Plan& plan, const fs::path& folder, const std::optional<Earl
   if (std::ranges::find(study.runs, RunStatus::missing, &StudyRun::status) == study.runs.end()) {
     study.finished = measured.last_started;
   }
-  study.device = device_of(plan, study.environment);
+  study.device = named_device(plan, study.environment);
 
   Rungs& rungs = study.rungs;
   Lines& warnings = study.warnings;

@@ -21,7 +21,7 @@ struct Earlier {
 // for the time when a shard was made. Throws std::invalid_argument for a record that cannot be read.
 Study analyse(const Plan& plan, const std::filesystem::path& folder, const std::optional<Earlier>& earlier = {});
 
-// The work of runs that are not made yet. It lacks the hash and number of the tokens.
+// The work of runs that are not made yet, without what only they know: parameters, FLOPs, and the hash of the tokens.
 Workload planned_workload(const Plan& plan);
 
 }  // namespace study

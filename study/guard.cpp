@@ -1,6 +1,5 @@
 #include "study/guard.h"
 
-#include "ablations/gpt2/peer.h"
 #include "harness/stats/stats.h"
 
 #include <boost/math/distributions/students_t.hpp>

@@ -1,6 +1,6 @@
 #include "study/looks.h"
 
-#include "ablations/gpt2/ladder_file.h"
+#include "ablations/plan/make_plan.h"
 #include "files/json_file.h"
 #include "files/printable.h"
 #include "text/figures.h"

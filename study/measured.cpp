@@ -124,6 +124,26 @@ std::string why_no_number(const Record& record) {
   return "";
 }
 
+// By the plan's metric, or by time: of commands that all tell their tokens, by the time of a token.
+static void add_costs(const Plan& plan, Measured& measured) {
+  const auto knows_tokens = [](const RunsByRepeat& runs) {
+    return std::ranges::all_of(runs, [](const auto& run) { return run.second.tokens_per_step > 0; });
+  };
+  const bool by_tokens = plan.commands && std::ranges::all_of(measured.runs_of, knows_tokens);
+  const std::optional<Metric> metric = plan.commands ? plan.commands->metric : std::nullopt;
+  for (RunsByRepeat& runs : measured.runs_of) {
+    for (auto& [repeat, run] : runs) {
+      run.cost = by_tokens ? run.median_ms / static_cast<double>(run.tokens_per_step) : run.median_ms;
+      if (!metric) continue;
+      const auto& numbers = run.command.value_or(CommandRun()).numbers;
+      const auto number = numbers.find(metric->name);
+      if (number == numbers.end()) throw std::invalid_argument(fmt::format("a record has no \"{}\"", metric->name));
+      const double value = number->second;
+      run.cost = metric->better == Metric::Better::higher ? 1 / value : value;
+    }
+  }
+}
+
 Measured read_records(const Plan& plan, const fs::path& folder) {
   Measured measured;
   measured.runs_of.resize(plan.rungs.size());
@@ -174,16 +194,7 @@ Measured read_records(const Plan& plan, const fs::path& folder) {
     }
     measured.runs.push_back(std::move(entry));
   }
-  if (plan.commands) {
-    const auto knows = [](const RunsByRepeat& runs) {
-      return std::ranges::all_of(runs, [](const auto& run) { return run.second.tokens_per_step > 0; });
-    };
-    if (std::ranges::all_of(measured.runs_of, knows)) {
-      for (RunsByRepeat& runs : measured.runs_of) {
-        for (auto& [repeat, run] : runs) run.work = static_cast<double>(run.tokens_per_step);
-      }
-    }
-  }
+  add_costs(plan, measured);
   return measured;
 }
 

@@ -16,7 +16,7 @@ namespace study {
 // What the analysis takes from one good record.
 struct RunData {
   double median_ms = 0;
-  double work = 1;  // of a step, by which its time is divided before it is compared: commands' tokens, if all tell them
+  double cost = 0;  // what is compared, less is better: the median step, per token if all commands tell theirs
   files::Json recipe;                    // as its record has it
   std::string title;                     // likewise
   std::vector<double> timed_ms, losses;  // losses of steps; NaN where it was not finite
@@ -28,7 +28,7 @@ struct RunData {
   int64_t skipped_steps = 0;  // by the gradient scaler
   double flops_per_step = 0;
   RunMemory memory;
-  std::optional<LeastWork> least_work;
+  std::optional<Work> least_work;
   std::vector<Proof> proofs;
   Observations observations;
   std::optional<double> joules_per_token;

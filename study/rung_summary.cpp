@@ -1,6 +1,6 @@
 #include "study/rung_summary.h"
 
-#include "ablations/gpt2/modes.h"
+#include "ablations/plan/make_plan.h"
 #include "harness/stats/stats.h"
 #include "study/judge.h"
 #include "study/trace/roofline.h"
@@ -48,9 +48,10 @@ std::optional<double> median_of(const RunsByRepeat& runs, std::optional<int64_t>
 // A field that the rung's records do not have is newer than they are, and they had its plain value. So a stored study
 // stays as it is when recipes get a field more.
 void leave_out_unknown(const files::Json& recorded, files::Json& recipe) {
-  static const files::Json plain = model::to_json(model::Recipe());
+  const files::Json& plain = plain_recipe();
   for (auto field = recipe.begin(); field != recipe.end();) {
-    const bool is_newer = !recorded.contains(field.key()) && field.value() == plain.at(field.key());
+    const bool is_newer =
+        !recorded.contains(field.key()) && plain.contains(field.key()) && field.value() == plain.at(field.key());
     field = is_newer ? recipe.erase(field) : std::next(field);
   }
 }
@@ -67,7 +68,7 @@ StudyRung planned_rung(const Plan& plan, size_t index) {
   StudyRung rung;
   rung.index = index;
   if (!planned.optimization.empty()) rung.optimization = planned.optimization;
-  rung.title = planned.peer.empty() ? planned.title : peer_title(planned.peer);
+  rung.title = planned.title;
   rung.summary = planned.summary;
   rung.text = planned.text;
   if (!planned.peer.empty()) rung.peer = planned.peer;
@@ -80,10 +81,18 @@ StudyRung planned_rung(const Plan& plan, size_t index) {
     rung.command = StudyCommand{.text = planned.command->text, .typed = planned.command->typed};
     return rung;
   }
-  rung.recipe = model::to_json(planned.recipe);
-  rung.recipe_diff = model::recipe_diff(plan.rungs[before].recipe, planned.recipe);
+  rung.recipe = planned.recipe;
+  rung.recipe_diff = recipe_diff(plan.rungs[before].recipe, planned.recipe);
   rung.workload = StepSize{shape, shape.B * shape.T * shape.accumulation};
   return rung;
+}
+
+// A number of the runs' own, over all of them.
+Median number_over(const RunsByRepeat& runs, const std::string& name) {
+  std::vector<double> values;
+  for (const auto& [repeat, run] : runs) values.push_back(run.command->numbers.at(name));
+  const harness::Estimate estimate = harness::median_with_interval(values);
+  return {bounds(estimate), estimate.center};
 }
 
 // What a command shows beside its steps' times, but for what it is compared with.
@@ -112,7 +121,7 @@ void add_command(const Rung& planned, const RunsByRepeat& runs, StudyCommand& co
 
 Times times_of(const RunsByRepeat& runs) {
   Times times;
-  for (const auto& [repeat, run] : runs) times[repeat] = run.median_ms / run.work;
+  for (const auto& [repeat, run] : runs) times[repeat] = run.cost;
   return times;
 }
 
@@ -181,6 +190,7 @@ void add_numbers(const Rung& planned, const RunsByRepeat& runs, const std::strin
   rung.peak_memory_bytes = peak;
   if (planned.command) {
     add_command(planned, runs, *rung.command);
+    for (const auto& [name, value] : first.command->numbers) rung.numbers[name] = number_over(runs, name);
     return;
   }
   rung.memory = first.memory;
@@ -188,13 +198,14 @@ void add_numbers(const Rung& planned, const RunsByRepeat& runs, const std::strin
   if (skipped > 0) rung.skipped_steps = skipped;
   rung.page_faults_per_step = harness::median(faults);
   rung.mfu =
-      mfu(planned.recipe.device == model::Device::cpu ? "" : gpu, first.flops_per_step, rung.ms_per_step->median);
+      mfu(device_of(planned.recipe) == DeviceKind::cpu ? "" : gpu, first.flops_per_step, rung.ms_per_step->median);
 }
 
 bool is_about_batches(const Plan& plan) {
-  std::set<model::Batches> kinds;
+  std::set<files::Json> kinds;
   for (const Rung& rung : plan.rungs) {
-    if (rung.status == Rung::Status::planned && rung.peer.empty()) kinds.insert(rung.recipe.batches);
+    if (rung.status == Rung::Status::planned && rung.peer.empty())
+      kinds.insert(files::field_or_null(rung.recipe, "batches"));
   }
   return kinds.size() > 1;
 }

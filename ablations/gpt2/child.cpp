@@ -1,8 +1,9 @@
 #include "ablations/gpt2/child.h"
 
+#include "ablations/gpt2/ladder_file.h"
 #include "ablations/gpt2/run.h"
-#include "ablations/run/study_folder.h"
 #include "ablations/gpt2/watch.h"
+#include "ablations/run/study_folder.h"
 #include "files/files.h"
 #include "files/printable.h"
 #include "files/resources.h"
@@ -111,11 +112,11 @@ Record result_record(const ChildResult& child, const fs::path& written, const fs
 std::vector<std::string> environment_of(const Plan& plan, size_t index, const fs::path& folder) {
   const Rung& rung = plan.rungs[index];
   if (!rung.peer.empty()) {
-    if (rung.recipe.host_memory != model::HostMemory::keep) return {};
+    if (recipe_of(rung).host_memory != model::HostMemory::keep) return {};
     return {"MALLOC_MMAP_MAX_=0", "MALLOC_TRIM_THRESHOLD_=100000000000", "THP_MEM_ALLOC_ENABLE=1"};
   }
   std::vector<std::string> variables;
-  if (rung.recipe.device == model::Device::cuda) {
+  if (device_of(rung.recipe) == DeviceKind::cuda) {
     const std::string choices = plan.gate ? fmt::format("products-{}.json", index) : "products.json";
     variables.push_back("LADDER_PRODUCTS=" + (folder / choices).string());
   }
@@ -129,7 +130,7 @@ std::vector<std::string> flags_of(const Plan& plan, const PlannedRun& run) {
   const Rung& rung = plan.rungs[run.rung];
   const Shape shape = shape_of(plan, run.rung);
   Json edits = Json::object();
-  const Json differences = model::recipe_diff({}, rung.recipe);
+  const Json differences = recipe_diff(plain_recipe(), rung.recipe);
   for (const auto& [field, values] : differences.items()) edits[field] = values.at(1);
   std::vector<std::string> argv{rung.program, "run", "--recipe", edits.dump(), "--model", plan.workload.model};
   const auto add = [&](const char* flag, auto value) { argv.insert(argv.end(), {flag, std::to_string(value)}); };

@@ -29,7 +29,7 @@ std::vector<std::string> optimization_names() {
 // Checks that do not depend on the machine.
 void check_order(const Ladder& ladder, const std::string& where) {
   std::set<std::string> before;
-  if (ladder.start.device == model::Device::cuda) before.insert("gpu");
+  if (device_of(ladder.start) == DeviceKind::cuda) before.insert("gpu");
   for (size_t i = 0; i < ladder.rungs.size(); ++i) {
     const std::string& name = ladder.rungs[i];
     const std::string field = fmt::format("{}: rungs[{}] \"{}\"", where, i, name);
@@ -89,41 +89,40 @@ Ladder load_ladder(const std::string& name_or_file) {
   } catch (const std::invalid_argument& error) {
     throw std::invalid_argument(fmt::format("{}: workload.model: {}", where, error.what()));
   }
+  (void)model::recipe_from_json(ladder.start, where + ": field [start]");
   check_order(ladder, where);
   return ladder;
 }
 
-std::string name_of(const Rung& rung) {
-  if (!rung.name.empty()) return rung.name;
-  return rung.optimization.empty() ? "start" : rung.optimization;
-}
-
 std::string put_on(Rung& rung, const std::string& name, const harness::Machine& machine, const Choose& choose) {
   const Optimization& optimization = *find_optimization(name);
-  std::string reason = optimization.obstacle(rung.recipe, machine);
+  const model::Recipe before = recipe_of(rung);
+  std::string reason = optimization.obstacle(before, machine);
   if (!reason.empty()) return reason;
   for (const std::string& other : optimization.excludes) {
     if (std::ranges::find(rung.applied, other) != rung.applied.end()) {
       return fmt::format("cannot follow \"{}\"", other);
     }
   }
-  model::Recipe edited = rung.recipe;
+  model::Recipe edited = before;
   optimization.edit(edited, machine);
-  reason = choose ? choose(rung.recipe, edited) : "";
-  if (!reason.empty() && edited == rung.recipe) return reason;
-  rung.recipe = edited;
+  reason = choose ? choose(before, edited) : "";
+  if (!reason.empty() && edited == before) return reason;
+  rung.recipe = model::to_json(edited);
   rung.applied.push_back(name);
   return "";
 }
+
+model::Recipe recipe_of(const Rung& rung) { return model::recipe_from_json(rung.recipe, "the plan"); }
 
 std::vector<Rung> climb(const Ladder& ladder, const harness::Machine& machine, const Choose& choose) {
   std::vector<Rung> rungs{{.optimization = "",
                            .title = ladder.start_title,
                            .applied = {},
-                           .recipe = ladder.start,
+                           .recipe = model::to_json(model::recipe_from_json(ladder.start, "the ladder's start")),
                            .status = Rung::Status::planned,
                            .reason = ""}};
-  if (ladder.start.device == model::Device::cuda && !machine.gpu) {
+  if (device_of(ladder.start) == DeviceKind::cuda && !machine.gpu) {
     rungs[0].status = Rung::Status::not_applicable;
     rungs[0].reason = machine.no_gpu_reason;
   }
@@ -155,8 +154,6 @@ std::vector<Rung> climb(const Ladder& ladder, const harness::Machine& machine, c
   return rungs;
 }
 
-std::string label_of(const Rung& rung) { return (rung.optimization.empty() ? "" : "+ ") + rung.title; }
-
 size_t find_rung(const std::vector<Rung>& rungs, const std::string& name, const char* flag, const std::string& ladder) {
   std::vector<std::string> known;
   for (const Rung& rung : rungs) known.push_back(name_of(rung));
@@ -174,13 +171,6 @@ size_t find_rung(const std::vector<Rung>& rungs, const std::string& name, const 
   const auto index = static_cast<size_t>(found - known.begin());
   if (rungs[index].status != Rung::Status::not_applicable) return index;
   throw harness::Unfit(fmt::format("{} {}: not applicable here: {}", flag, name, rungs[index].reason));
-}
-
-size_t reference_rung(const std::vector<Rung>& rungs) {
-  for (size_t i = 0; i < rungs.size(); ++i) {
-    if (rungs[i].status == Rung::Status::planned) return i;
-  }
-  return 0;
 }
 
 }  // namespace ablations

@@ -1,7 +1,9 @@
 // A ladder file, and its rungs on a machine. Rung 0 is the start; rung k is the recipe after k edits.
 #pragma once
 
+#include "ablations/plan/make_plan.h"
 #include "harness/machine/machine.h"
+#include "model/recipe.h"
 #include "results/ladder.h"
 #include "results/plan.h"
 
@@ -27,26 +29,20 @@ std::vector<std::string> ladder_names();
 // reason; empty if nothing was removed.
 using Choose = std::function<std::string(const model::Recipe& before, model::Recipe& edited)>;
 
+// Throws std::invalid_argument for fields that this program does not know.
+model::Recipe recipe_of(const Rung& rung);
+
 // Adds one optimization to the rung. Returns why not if the machine or the recipe does not allow it, or nothing of it
 // pays. The rung is then unchanged.
 [[nodiscard]] std::string put_on(Rung& rung, const std::string& optimization, const harness::Machine& machine,
                                  const Choose& choose = nullptr);
 
-// `rung.name`, or its default.
-std::string name_of(const Rung& rung);
-
 // The ladder's rungs on this machine. Edits that it cannot have are skipped, with the reason; later rungs lack them.
 // Rungs below the reference are not measured if the reference applies.
 std::vector<Rung> climb(const Ladder& ladder, const harness::Machine& machine, const Choose& choose = nullptr);
 
-// Its title as a ladder shows it: "+ bf16 autocast".
-std::string label_of(const Rung& rung);
-
 // Index of the rung with a name or title (matches_name). Throws std::invalid_argument if there is none, and
 // harness::Unfit if it does not apply here. The message begins with `flag` and the name.
 size_t find_rung(const std::vector<Rung>& rungs, const std::string& name, const char* flag, const std::string& ladder);
-
-// Index of the rung from which speedups count.
-size_t reference_rung(const std::vector<Rung>& rungs);
 
 }  // namespace ablations

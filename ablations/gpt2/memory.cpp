@@ -1,5 +1,6 @@
 #include "ablations/gpt2/memory.h"
 
+#include "ablations/gpt2/ladder_file.h"
 #include "harness/machine/control_groups.h"
 #include "harness/machine/machine.h"
 #include "model/execution.h"
@@ -128,7 +129,7 @@ Occupied occupy(const std::set<model::Device>& devices, const std::string& comma
 
 std::set<model::Device> devices_of(const Plan& plan, const std::vector<PlannedRun>& runs) {
   std::set<model::Device> devices;
-  for (const PlannedRun& run : runs) devices.insert(plan.rungs[run.rung].recipe.device);
+  for (const PlannedRun& run : runs) devices.insert(recipe_of(plan.rungs[run.rung]).device);
   return devices;
 }
 

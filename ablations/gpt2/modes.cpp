@@ -1,8 +1,10 @@
 #include "ablations/gpt2/modes.h"
 
 #include "ablations/gpt2/peer.h"
+#include "ablations/techniques/step_table.h"
 #include "ablations/techniques/techniques.h"
 #include "files/nearest.h"
+#include "model/config.h"
 #include "text/text.h"
 
 #include <fmt/format.h>
@@ -93,7 +95,7 @@ Rung with(const Rung& base, const Ladder& ladder, const std::vector<std::string>
   rung.optimization.clear();
   for (const std::string& name : ladder.rungs) {
     if (std::ranges::find(names, name) == names.end()) continue;
-    const model::Recipe before = rung.recipe;
+    const files::Json before = rung.recipe;
     const std::string reason = put_on(rung, name, machine, choose);
     if (reason.empty()) {
       if (rung.recipe == before) rung.applied.pop_back();
@@ -265,7 +267,7 @@ void add_peers(std::vector<Rung>& rungs, const Design& design, const std::string
   for (size_t i = 0; i < own; ++i) {
     if (rungs[i].status != Rung::Status::planned) continue;
     for (const std::string& mode : design.peer_modes) {
-      const bool is_eager = mode == "eager" && rungs[i].recipe.execution == model::Execution::eager;
+      const bool is_eager = mode == "eager" && recipe_of(rungs[i]).execution == model::Execution::eager;
       if (!is_eager && !chosen.contains(i)) continue;
       Rung peer = rungs[i];
       peer.peer = "pytorch-" + mode;
@@ -274,7 +276,7 @@ void add_peers(std::vector<Rung>& rungs, const Design& design, const std::string
       peer.against = i;
       if (peer.shape && !peer.reference) peer.reference = i;  // a sweep of one rung: it guards its peer
       const Shape size = peer.shape.value_or(shape);
-      peer.reason = peer_obstacle(peer.recipe, peer.peer, size.B * size.T);
+      peer.reason = peer_obstacle(recipe_of(peer), peer.peer, size.B * size.T);
       if (!peer.reason.empty()) peer.status = Rung::Status::not_applicable;
       rungs.push_back(peer);
     }
@@ -294,30 +296,29 @@ std::string summary_of(const Rung& rung, const Rung& reference, Mode mode) {
   return optimization != nullptr ? optimization->summary : "The recipe from which the ladder starts.";
 }
 
+ExpectedWork expected_work(const model::Recipe& recipe, const Ladder& ladder, const Shape& shape) {
+  const model::Config config = model::with_positions(model::preset(ladder.workload.model), shape.positions);
+  ExpectedWork work{.rate = rate_of(recipe), .operations = {}};
+  for (const Cost& cost : step_costs(config, recipe, shape.B, shape.T, shape.accumulation)) {
+    work.operations.push_back({cost.flops, cost.bytes});
+  }
+  return work;
+}
+
 // Adds what a study says of a rung and judges it by, so that it needs to know no technique.
-void describe(std::vector<Rung>& rungs, Mode mode) {
+void describe(std::vector<Rung>& rungs, const Ladder& ladder, const Shape& shape, Mode mode) {
   const Rung& reference = rungs[reference_rung(rungs)];
   for (Rung& rung : rungs) {
     rung.summary = summary_of(rung, reference, mode);
     if (find_optimization(rung.optimization) != nullptr) rung.text = text_file(rung.optimization);
-    rung.losses = expected_losses(rung.recipe, !rung.peer.empty());
+    rung.losses = expected_losses(recipe_of(rung), !rung.peer.empty());
+    const bool is_own = rung.status == Rung::Status::planned && rung.peer.empty();
+    if (mode == Mode::cumulative && is_own) rung.work = expected_work(recipe_of(rung), ladder, shape);
     rung.losses->tolerance = std::max(rung.losses->tolerance, peer_tolerance(rung.peer));
   }
 }
 
 }  // namespace
-
-std::vector<std::string> mode_names() { return {Names<Mode>::list.begin(), Names<Mode>::list.end()}; }
-
-Mode mode_of(const std::string& name, const std::string& where) {
-  const auto& modes = Names<Mode>::list;
-  const auto found = std::ranges::find(modes, name);
-  if (found == modes.end()) {
-    refuse(files::or_nearest(fmt::format("{} must be one of {}, got {}", where, fmt::join(modes, ", "), name), name,
-                             mode_names()));
-  }
-  return static_cast<Mode>(found - modes.begin());
-}
 
 std::string peer_title(const std::string& peer) {
   for (const PeerMode& mode : known_peer_modes) {
@@ -358,7 +359,7 @@ std::vector<Rung> rungs_of(const Ladder& ladder, const Design& design, const Sha
   std::vector<Rung> rungs = climb(ladder, machine, design.mode == Mode::factorial ? nullptr : choose);
   const size_t reference = reference_rung(rungs);
   if (rungs[reference].status != Rung::Status::planned) {  // nothing applies
-    describe(rungs, design.mode);
+    describe(rungs, ladder, shape, design.mode);
     return rungs;
   }
   std::vector<std::string> candidates;
@@ -388,7 +389,7 @@ std::vector<Rung> rungs_of(const Ladder& ladder, const Design& design, const Sha
       break;
   }
   add_peers(rungs, design, ladder.name, shape);
-  describe(rungs, design.mode);
+  describe(rungs, ladder, shape, design.mode);
   return rungs;
 }
 

@@ -12,11 +12,6 @@
 
 namespace ablations {
 
-// The modes' names on the command line and in documents.
-std::vector<std::string> mode_names();
-// Throws std::invalid_argument; `where` begins the message.
-Mode mode_of(const std::string& name, const std::string& where);
-
 // The flags' texts. Empty means not given.
 struct DesignFlags {
   std::string mode, factors, sweep, peer, peer_modes;

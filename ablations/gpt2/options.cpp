@@ -3,7 +3,6 @@
 #include "ablations/techniques/step_table.h"
 #include "ablations/techniques/techniques.h"
 #include "files/resources.h"
-#include "harness/clock/clock.h"
 #include "model/execution.h"
 #include "model/ranks.h"
 
@@ -15,10 +14,6 @@ namespace ablations {
 
 model::Config config_of(const RunOptions& options) {
   return model::with_positions(model::preset(options.model), options.positions);
-}
-
-int64_t most_timed_steps(int64_t timed_steps, double least_window_s) {
-  return least_window_s > 0 ? harness::most_times_longer * timed_steps : timed_steps;
 }
 
 void check_warmup(const model::Recipe& recipe, int64_t warmup_steps) {
@@ -75,8 +70,8 @@ Workload workload_of(const RunOptions& options, const std::string& sha256, int64
           .data = {.source = options.data.filename().string(), .sha256 = sha256, .tokens = tokens}};
 }
 
-LeastWork least_work_of(const RunOptions& options) {
-  LeastWork work;
+Work least_work_of(const RunOptions& options) {
+  Work work;
   for (const Cost& cost : step_costs(config_of(options), options.recipe, options.B, options.T, options.accumulation)) {
     work.flops += cost.flops;
     work.bytes += cost.bytes;

@@ -36,9 +36,6 @@ struct RunOptions {
 
 model::Config config_of(const RunOptions& options);
 
-// The most timed steps that a run may take.
-int64_t most_timed_steps(int64_t timed_steps, double least_window_s);
-
 // Throws std::invalid_argument if a timed step would not be representative. It would capture a graph, or get the memory
 // that the process keeps.
 void check_warmup(const model::Recipe& recipe, int64_t warmup_steps);
@@ -58,6 +55,6 @@ model::TokenStream tokens_of(const RunOptions& options);
 // sha256, tokens: of the text.
 Workload workload_of(const RunOptions& options, const std::string& sha256, int64_t tokens);
 
-LeastWork least_work_of(const RunOptions& options);
+Work least_work_of(const RunOptions& options);
 
 }  // namespace ablations

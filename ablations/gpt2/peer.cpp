@@ -21,13 +21,11 @@ const Json& declaration() {
   return can_do;
 }
 
-std::vector<std::string> fields_of_own_way() { return declaration().at("own_way").get<std::vector<std::string>>(); }
-
 }  // namespace
 
 std::string peer_obstacle(const model::Recipe& recipe, const std::string& peer, int64_t tokens) {
   const Json& declared = declaration().at("fields");
-  const std::vector<std::string> own_way = fields_of_own_way();
+  const auto own_way = declaration().at("own_way").get<std::vector<std::string>>();
   const Json plain = model::to_json(model::Recipe());
   const Json wanted = model::to_json(recipe);
   for (const auto& [field, value] : wanted.items()) {
@@ -46,11 +44,5 @@ std::string peer_obstacle(const model::Recipe& recipe, const std::string& peer, 
 }
 
 double peer_tolerance(const std::string& peer) { return peer == in_fp8 ? 2e-2 : 0; }
-
-model::Recipe peer_recipe(const model::Recipe& recipe) {
-  Json fields = model::to_json(recipe);
-  for (const std::string& field : fields_of_own_way()) fields.erase(field);
-  return model::recipe_from_json(fields, "recipe");
-}
 
 }  // namespace ablations

@@ -16,8 +16,4 @@ std::string peer_obstacle(const model::Recipe& recipe, const std::string& peer, 
 // How far a peer's losses may differ for how it computes, in nats: 2e-2 in fp8, else 0.
 double peer_tolerance(const std::string& peer);
 
-// The recipe as PyTorch's record has it. Fields of our own operations have their plain value, because the record does
-// not name them. Throws as peer_obstacle does.
-model::Recipe peer_recipe(const model::Recipe& recipe);
-
 }  // namespace ablations

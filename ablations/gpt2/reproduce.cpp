@@ -58,7 +58,7 @@ RunOptions options_of(const Record& record, const std::string& where) {
                      .vocabulary = {},
                      .tokens = {},
                      .cold_cache = record.data && record.data->cold,
-                     .recipe = record.known_recipe(where),
+                     .recipe = model::recipe_from_json(record.recipe, where),
                      .applied = record.optimizations};
   if (options.timed_steps < 1 || timing.loss.size() != timing.step_ms.size()) {
     throw std::invalid_argument(fmt::format("{}: {} steps of warm-up, {} times and {} losses", where,
@@ -68,9 +68,26 @@ RunOptions options_of(const Record& record, const std::string& where) {
   return options;
 }
 
-ProgramComparison compare_programs(const Environment& environment, const Environment& other, model::Device device) {
+files::Json computed_again(const Record& record, const std::string& where, bool is_this_program) {
+  const RunTiming& timing = record.timing;
+  const Workload::Data& data = record.workload.data;
+  RunOptions options = options_of(record, where);
+  options.data = data.source;
+  files::Json computed{{"workload", json_of(workload_of(options, data.sha256, data.tokens))}};
+  if (!is_this_program) return computed;
+  const std::vector<double> faults(timing.page_faults.begin(), timing.page_faults.end());
+  const RunFacts facts{
+      .observations = value_from<Observations>(record.observations, where),
+      .page_faults_per_step = harness::median(std::span(faults).subspan(static_cast<size_t>(timing.warmup_steps))),
+      .peak_bytes = record.memory.peak_bytes,
+      .attentions = model::preset(options.model).n_layer * options.accumulation};
+  computed["least_work"] = json_of(least_work_of(options));
+  computed["proofs"] = json_of(prove(options.recipe, facts));
+  return computed;
+}
+
+ProgramComparison compare_programs(const Environment& environment, const Environment& other, bool cuda) {
   ProgramComparison comparison;
-  const bool cuda = device == model::Device::cuda;
   const Facts facts = program_facts(environment, cuda), others = program_facts(other, cuda);
   const std::optional<std::string> sha256 = facts.at("program_sha256");
   const bool same_file = sha256 && sha256 == others.at("program_sha256");
@@ -118,13 +135,13 @@ Reproduction compare_losses(const Record& record, const Record& again) {
   if (!record.is_on_gpu()) {
     std::ranges::move(instruction_differences(record.environment, again.environment),
                       std::back_inserter(reproduction.excuses));
-    const model::Recipe recipe = record.known_recipe("the record");
+    const model::Recipe recipe = model::recipe_from_json(record.recipe, "the record");
     const bool is_small =
         reproduction.largest_deviation && *reproduction.largest_deviation <= expected_losses(recipe).tolerance;
     if (!reproduction.identical && is_small && again.environment.threads != 1) {
       reproduction.excuses.emplace_back("several threads may add in a different order each time");
     }
-  } else if (!record.known_recipe("the record").deterministic) {
+  } else if (files::field_or_null(record.recipe, "deterministic") != true) {
     reproduction.excuses.emplace_back("the recipe is not deterministic, and a GPU adds in a different order each time");
   }
   return reproduction;

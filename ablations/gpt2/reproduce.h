@@ -14,6 +14,10 @@ namespace ablations {
 // run that failed, a peer's, and a record that contradicts itself.
 RunOptions options_of(const Record& record, const std::string& where);
 
+// What a good record of ours must say of its sizes ("workload"), computed again. If it is of this program, what follows
+// from its recipe and observations, too: "least_work", "proofs". Throws as options_of.
+files::Json computed_again(const Record& record, const std::string& where, bool is_this_program);
+
 struct ProgramComparison {
   std::vector<std::string> differences;  // "torch: 2.11.0 against 2.10.0"
   std::vector<std::string> unknown;      // why it is not known whether they are the same program
@@ -21,7 +25,7 @@ struct ProgramComparison {
 
 // Compares what decides a loss's bits: commit, torch, compiler, flags, MKL and oneDNN; on a GPU CUDA and cuDNN. Passes
 // over what one environment does not say. An uncommitted change is unknown.
-ProgramComparison compare_programs(const Environment& environment, const Environment& other, model::Device device);
+ProgramComparison compare_programs(const Environment& environment, const Environment& other, bool cuda);
 
 // `again` is a record of options_of(record). Several CPU threads may add in another order. They excuse a difference
 // that the guard allows; one thread excuses nothing.

@@ -7,7 +7,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <span>
 #include <string>
 
 namespace ablations {
@@ -16,12 +15,5 @@ namespace ablations {
 // is "failed" with kind "out_of_memory" if memory ran out. The message says what was asked for. on_step gets the number
 // of steps done, warm-up and timed. Throws std::invalid_argument for sizes out of range, before anything is allocated.
 Record execute_run(const RunOptions& options, const std::function<void(int64_t)>& on_step);
-
-// The summary of timed steps, in ms. Throws std::invalid_argument if there are none.
-RunSummary summary_of(std::span<const double> timed_ms, int64_t tokens_per_step);
-
-// A record for a run that left none. It began at `started` (UTC, ISO 8601) and took `seconds`.
-Record failed_record(const std::string& id, FailureKind kind, const std::string& message, const std::string& started,
-                     double seconds);
 
 }  // namespace ablations

@@ -1,5 +1,6 @@
 #include "ablations/gpt2/watch.h"
 
+#include "ablations/gpt2/ladder_file.h"
 #include "ablations/gpt2/memory.h"
 #include "ablations/gpt2/options.h"
 #include "harness/machine/machine.h"
@@ -60,7 +61,7 @@ void Watch::complete(Record& record) const {
 }
 
 PeerWatch::PeerWatch(const Rung& rung) {
-  if (!rung.peer.empty()) watch_.emplace(rung.recipe.device);
+  if (!rung.peer.empty()) watch_.emplace(recipe_of(rung).device);
 }
 
 bool PeerWatch::take(std::string_view line) {

@@ -1,4 +1,4 @@
-"""Measures a run: its steps' times, as harness/clock/clock.cpp, and its memory, as ablations/run/memory.cpp."""
+"""Measures a run: its steps' times, as harness/clock/clock.cpp, and its memory, as ablations/gpt2/memory.cpp."""
 import contextlib
 import itertools
 import math
@@ -15,7 +15,7 @@ from pytorch_trainer import MOST_TIMES_LONGER, Trainer
 
 
 def allocator_calls() -> dict:
-    """How often PyTorch's allocator asked the device (AllocatorCalls in ablations/run/memory.h)."""
+    """How often PyTorch's allocator asked the device (AllocatorCalls in ablations/gpt2/memory.h)."""
     stats = torch.cuda.memory_stats()
     return {"allocations": stats["num_device_alloc"], "frees": stats["num_device_free"], "retries": stats["num_alloc_retries"]}
 
@@ -39,7 +39,7 @@ def elapsed(events: list) -> list[float]:
 
 def measure(trainer: Trainer, warmup_steps: int, timed_steps: int, least_window_ms: float, tell) -> tuple[dict, dict]:
     """(timing, memory). As harness/clock/clock.cpp: on a GPU an event between two steps, and no waiting between the first timed
-    one and the last. The runner, told of the timed window, watches what goes on beside it (ablations/run/watch.h)."""
+    one and the last. The runner, told of the timed window, watches what goes on beside it (ablations/gpt2/watch.h)."""
     on_cuda = trainer.device.type == "cuda"
     step_ms, faults = [], []
 

@@ -38,7 +38,7 @@ MODES = {"pytorch-eager": None, "pytorch-compile": "default", "pytorch-max-autot
          "pytorch-cuda-graphs": "reduce-overhead", "pytorch-fp8": "default"}  # of torch.compile
 # The first step compiles; graphs are captured in the second one and replayed from then on (torch/_inductor/cudagraph_trees.py).
 LEAST_WARMUP = {None: 0, "default": 1, "max-autotune": 2, "reduce-overhead": 2}
-# What the program asks for beside it (ablations/plan/peer.h); a field's first value is the plain one.
+# What the program asks for beside it (ablations/gpt2/peer.h); a field's first value is the plain one.
 CAN_DO = json.loads((pathlib.Path(__file__).parent / "pytorch.json").read_text())["fields"]
 BACKENDS = {"math": SDPBackend.MATH, "efficient": SDPBackend.EFFICIENT_ATTENTION, "flash": SDPBackend.FLASH_ATTENTION,
             "cudnn": SDPBackend.CUDNN_ATTENTION}
@@ -151,7 +151,7 @@ def out_of_memory(error: BaseException | None) -> str:
         if isinstance(error, torch.OutOfMemoryError):
             sizes = re.search(r"Tried to allocate (.*?)\. .*?capacity of (.*?) of which (.*?) is free", str(error), re.S)
             return "asked for {0}; {2} of {1} were free".format(*sizes.groups()) if sizes else str(error).splitlines()[0]
-        # As ablations/run/run.cpp: the driver's own, and the CPU allocator's, have no class for it.
+        # As ablations/gpt2/run.cpp: the driver's own, and the CPU allocator's, have no class for it.
         if str(error).startswith("CUDA error: out of memory"):
             return "the CUDA driver had no memory left for what it, a library or a graph needs"
         if asked := re.search(r"you tried to allocate (\d+)", str(error)):
@@ -181,7 +181,7 @@ def main() -> int:
     start, started = time.monotonic(), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
     def tell(line: str):
-        """The runner: steps done, of how many, and when to watch (ablations/run/watch.h)."""
+        """The runner: steps done, of how many, and when to watch (ablations/gpt2/watch.h)."""
         if flags.report_steps_to_parent:
             os.write(3, f"{line}\n".encode())
 

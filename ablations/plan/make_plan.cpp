@@ -1,9 +1,14 @@
 #include "ablations/plan/make_plan.h"
 
+#include "files/nearest.h"
+#include "harness/clock/clock.h"
+
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <random>
+#include <stdexcept>
 
 namespace ablations {
 
@@ -26,6 +31,36 @@ void shuffle(std::vector<T>& values, std::mt19937_64& random) {
 }
 
 }  // namespace
+
+std::vector<std::string> mode_names() { return {Names<Mode>::list.begin(), Names<Mode>::list.end()}; }
+
+Mode mode_of(const std::string& name, const std::string& where) {
+  const auto& modes = Names<Mode>::list;
+  const auto found = std::ranges::find(modes, name);
+  if (found == modes.end()) {
+    throw std::invalid_argument(files::or_nearest(
+        fmt::format("{} must be one of {}, got {}", where, fmt::join(modes, ", "), name), name, mode_names()));
+  }
+  return static_cast<Mode>(found - modes.begin());
+}
+
+std::string name_of(const Rung& rung) {
+  if (!rung.name.empty()) return rung.name;
+  return rung.optimization.empty() ? "start" : rung.optimization;
+}
+
+std::string label_of(const Rung& rung) { return (rung.optimization.empty() ? "" : "+ ") + rung.title; }
+
+size_t reference_rung(const std::vector<Rung>& rungs) {
+  for (size_t i = 0; i < rungs.size(); ++i) {
+    if (rungs[i].status == Rung::Status::planned) return i;
+  }
+  return 0;
+}
+
+int64_t most_timed_steps(int64_t timed_steps, double least_window_s) {
+  return least_window_s > 0 ? harness::most_times_longer * timed_steps : timed_steps;
+}
 
 std::string study_id(const std::string& ladder, const std::string& created) {
   std::string stamp;
@@ -70,7 +105,8 @@ std::optional<size_t> reference_of(const Plan& plan, size_t rung) {
 
 bool uses_cuda(const Plan& plan) {
   return std::ranges::any_of(plan.rungs, [](const Rung& rung) {
-    const bool is_on_gpu = rung.command ? !rung.command->trial.gpus.empty() : rung.recipe.device == model::Device::cuda;
+    const bool is_on_gpu =
+        rung.command ? !rung.command->trial.gpus.empty() : device_of(rung.recipe) == DeviceKind::cuda;
     return rung.status == Rung::Status::planned && is_on_gpu;
   });
 }

@@ -1,9 +1,8 @@
 // The plan of a study (results/plan.h): what is asked of it, and the order of its runs.
 #pragma once
 
-#include "ablations/gpt2/ladder_file.h"
-#include "ablations/gpt2/modes.h"
 #include "files/json_file.h"
+#include "results/plan.h"
 
 #include <cstdint>
 #include <optional>
@@ -11,6 +10,23 @@
 #include <vector>
 
 namespace ablations {
+
+// The modes' names on the command line and in documents.
+std::vector<std::string> mode_names();
+// Throws std::invalid_argument; `where` begins the message.
+Mode mode_of(const std::string& name, const std::string& where);
+
+// `rung.name`, or its default.
+std::string name_of(const Rung& rung);
+
+// Its title as a ladder shows it: "+ bf16 autocast".
+std::string label_of(const Rung& rung);
+
+// Index of the rung from which speedups count.
+size_t reference_rung(const std::vector<Rung>& rungs);
+
+// The most timed steps that a run may take.
+int64_t most_timed_steps(int64_t timed_steps, double least_window_s);
 
 // shape_of: the size of the plan's steps, or of a rung's. reference_of: the rung that guards a rung. None for the
 // reference itself. Only a cumulative ladder has one for every other rung.

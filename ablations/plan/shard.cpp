@@ -19,6 +19,7 @@ namespace {
 Json shared_part(const Plan& plan) {
   Json json = json_of(plan);
   json.erase("shard");
+  json.erase("typed");
   if (plan.commands) return json;
   for (const char* place : {"data", "vocabulary", "tokens"}) json["workload"].erase(place);
   return json;
@@ -62,8 +63,8 @@ Json identity_of(const Plan& plan) {
   Json content = shared_part(plan);
   for (size_t i = 0; i < plan.rungs.size(); ++i) {
     Json& rung = content["rungs"][i];
-    for (const char* told : {"summary", "text", "losses"}) rung.erase(told);  // another version may tell it otherwise
-    if (!plan.rungs[i].command) rung["recipe"] = model::recipe_diff({}, plan.rungs[i].recipe);
+    for (const char* told : {"summary", "text", "losses", "work"}) rung.erase(told);  // another version may tell it otherwise
+    if (!plan.rungs[i].command) rung["recipe"] = recipe_diff(plain_recipe(), plan.rungs[i].recipe);
   }
   return {{"id", plan.id}, {"sha256", files::sha256_hex(content.dump())}};
 }

@@ -1,5 +1,6 @@
 #include "ablations/profile/estimate.h"
 
+#include "ablations/gpt2/ladder_file.h"
 #include "ablations/profile/rates.h"
 #include "ablations/techniques/step_table.h"
 #include "text/text.h"
@@ -46,7 +47,7 @@ Estimate estimate_of(const Plan& plan, const std::optional<Speeds>& speeds) {
   Estimate estimate{
       .steps_s = std::vector<double>(rungs), .run_s = std::vector<double>(rungs), .bytes = std::vector<double>(rungs)};
   for (size_t i = 0; i < rungs; ++i) {
-    const model::Recipe& recipe = plan.rungs[i].recipe;
+    const model::Recipe recipe = recipe_of(plan.rungs[i]);
     if (!is_planned(plan.rungs[i])) continue;
     const Shape shape = shape_of(plan, i);
     const model::Config config = config_of(plan, shape);
@@ -92,7 +93,7 @@ std::string reason_against_running(const Plan& plan, const Estimate& estimate, d
   if (const size_t i = largest(estimate.bytes); memory > 0 && estimate.bytes[i] > memory) {
     const Shape shape = shape_of(plan, i);
     const int64_t fitting =
-        largest_batch(config_of(plan, shape), plan.rungs[i].recipe, shape.T, shape.accumulation, memory);
+        largest_batch(config_of(plan, shape), recipe_of(plan.rungs[i]), shape.T, shape.accumulation, memory);
     return fmt::format("a run of {} would take about {} of memory, but there are only {} ({})", called(plan, i),
                        gib_text(estimate.bytes[i]), gib_text(memory), fitting_text(fitting));
   }
@@ -109,7 +110,7 @@ namespace {
 
 std::string_view name_of_moment(Moment moment) { return names_of(moment)[static_cast<size_t>(moment)]; }
 
-const char* in_words(Moment moment) {
+const char* moment_words(Moment moment) {
   switch (moment) {
     case Moment::loss:
       return "at the loss";
@@ -181,7 +182,7 @@ std::string parts_text(const MemoryPlan& plan) {
   const std::string rule = std::string(columns(), '-') + "\n";
   std::string text =
       wrapped(fmt::format("{}, B={} T={}{}, on a {}: about {:.2f} GiB, {}", step.model, step.B, step.T, micro_steps,
-                          on_gpu(plan) ? "GPU" : "CPU", gib(plan.memory.total()), in_words(peak))) +
+                          on_gpu(plan) ? "GPU" : "CPU", gib(plan.memory.total()), moment_words(peak))) +
       fmt::format("\n{:<14}{:>9}{:>9}\n", "GiB", "largest", "at peak") + rule;
   for (const Row& row : rows_of_memory(plan.memory)) {
     if (row.largest == 0) continue;

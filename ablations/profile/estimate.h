@@ -4,8 +4,8 @@
 // idle machine a study took twice as long, because memory faults and no operation reaches the measured rates.
 #pragma once
 
-#include "ablations/plan/make_plan.h"
 #include "ablations/gpt2/options.h"
+#include "ablations/plan/make_plan.h"
 #include "ablations/techniques/step_memory.h"
 #include "files/json_file.h"
 

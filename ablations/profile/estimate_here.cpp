@@ -1,3 +1,4 @@
+#include "ablations/gpt2/ladder_file.h"
 #include "ablations/profile/estimate.h"
 #include "ablations/profile/rates.h"
 #include "harness/machine/control_groups.h"
@@ -26,12 +27,12 @@ std::optional<Speeds> speeds_for(const Plan& plan) {
   };
   speeds.bytes = peaks ? share_of_peak * peaks->bytes_per_s : once("memory", rough_update_rate);
   for (const Rung& rung : plan.rungs) {
-    const std::string rate = rate_of(rung.recipe);
+    const model::Recipe recipe = recipe_of(rung);
+    const std::string rate = rate_of(recipe);
     if (rung.status != Rung::Status::planned || speeds.flops.contains(rate)) continue;
     if (!peaks) {
-      speeds.flops[rate] = once(rate, [&] { return rough_product_rate(rung.recipe); });
-    } else if (const auto peak = peaks->of(multiplied_in(rung.recipe));
-               peak && rung.recipe.device != model::Device::cpu) {
+      speeds.flops[rate] = once(rate, [&] { return rough_product_rate(recipe); });
+    } else if (const auto peak = peaks->of(multiplied_in(recipe)); peak && recipe.device != model::Device::cpu) {
       speeds.flops[rate] = share_of_peak * *peak;
     }
   }

@@ -11,10 +11,6 @@
 namespace ablations {
 
 using files::Json;
-using model::Autocast;
-using model::Device;
-using model::MatmulPrecision;
-using model::Products;
 
 namespace {
 
@@ -25,18 +21,6 @@ std::string rate_text(const std::string& what, double rate) {
 }
 
 }  // namespace
-
-std::string rate_of(const model::Recipe& recipe) {
-  if (recipe.device == Device::cpu && recipe.autocast == Autocast::bf16 && recipe.products == Products::packed) {
-    return "packed bf16";
-  }
-  if (recipe.device == Device::cpu && recipe.autocast == Autocast::off) {
-    if (recipe.products == Products::packed) return "packed";
-    if (recipe.matmul_precision == MatmulPrecision::medium) return "oneDNN";
-  }
-  if (recipe.device == Device::cuda && recipe.fp8 == model::Fp8::all) return "fp8";
-  return std::string(name_of(multiplied_in(recipe)));
-}
 
 Json to_json(const Rates& rates) {
   Json list = Json::array();
@@ -68,19 +52,6 @@ std::string rates_text(const Rates& rates) {
 
 using harness::NumberType;
 
-NumberType multiplied_in(const model::Recipe& recipe) {
-  switch (recipe.autocast) {
-    case model::Autocast::bf16:
-      return NumberType::bf16;
-    case model::Autocast::fp16:
-      return NumberType::fp16;
-    case model::Autocast::off:
-      break;
-  }
-  const bool may_round = recipe.matmul_precision != model::MatmulPrecision::highest;
-  return recipe.device == model::Device::cuda && may_round ? NumberType::tf32 : NumberType::fp32;
-}
-
 std::optional<Limits> limits_from_rates(const model::Recipe& recipe, const Rates& rates) {
   const auto named = [&](const std::string& what) {
     return std::ranges::find_if(rates.rates, [&](const Rate& rate) { return rate.what == what; });
@@ -88,8 +59,10 @@ std::optional<Limits> limits_from_rates(const model::Recipe& recipe, const Rates
   const auto copy = named("copy"), update = named("update"), product = named(rate_of(recipe));
   if (copy == rates.rates.end() || update == rates.rates.end() || product == rates.rates.end()) return std::nullopt;
   const Rate& memory = update->measured > copy->measured ? *update : *copy;
-  return Limits{product->measured, memory.measured,
-                fmt::format("measured: {} {}, {} of {}", product->what, product->size, memory.what, memory.size)};
+  return Limits{
+      .flops_per_s = product->measured,
+      .bytes_per_s = memory.measured,
+      .source = fmt::format("measured: {} {}, {} of {}", product->what, product->size, memory.what, memory.size)};
 }
 
 std::optional<Limits> limits_from_data_sheet(const model::Recipe& recipe, const std::string& gpu) {

@@ -38,17 +38,10 @@ Rates measure_rates();
 double rough_product_rate(const model::Recipe& recipe);
 double rough_update_rate();
 
-// The name of the rate that limits a recipe's matrix products.
-std::string rate_of(const model::Recipe& recipe);
-
 files::Json to_json(const Rates& rates);
 
 // At most 80 columns, unless the device's name is longer.
 std::string rates_text(const Rates& rates);
-
-// What matrix products are made in: autocast's type, else TF32 where a GPU may take it for float32, else fp32. On a CPU
-// the recipe does not say how oneDNN makes float32 products.
-harness::NumberType multiplied_in(const model::Recipe& recipe);
 
 // What the machine reached; none where the recipe's kind of product was not measured.
 std::optional<Limits> limits_from_rates(const model::Recipe& recipe, const Rates& rates);

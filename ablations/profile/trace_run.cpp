@@ -1,10 +1,10 @@
 #include "ablations/profile/trace_run.h"
 
-#include "ablations/profile/chrome_trace.h"
-#include "ablations/profile/trace_summary.h"
 #include "ablations/gpt2/gpt2_workload.h"
 #include "ablations/gpt2/memory.h"
 #include "ablations/gpt2/run.h"
+#include "ablations/profile/chrome_trace.h"
+#include "ablations/profile/trace_summary.h"
 #include "ablations/techniques/operations.h"
 #include "harness/clock/clock.h"
 #include "harness/gpu/cupti.h"
@@ -84,7 +84,8 @@ TracedRun trace_run(const RunOptions& options, const std::string& title) {
   const harness::Machine& machine = harness::this_machine();
   return {.document = {.created = harness::utc_now(),
                        .title = title,
-                       .device = {options.recipe.device, workload.on_cuda() ? machine.gpu->name : machine.cpu.model},
+                       .device = {device_of(model::to_json(options.recipe)),
+                                  workload.on_cuda() ? machine.gpu->name : machine.cpu.model},
                        .recipe = model::to_json(options.recipe),
                        .workload = workload.description(),
                        .memory = memory,

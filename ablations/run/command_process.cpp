@@ -1,6 +1,5 @@
 #include "ablations/run/command_process.h"
 
-#include "ablations/gpt2/run.h"
 #include "ablations/run/run_setting.h"
 #include "files/files.h"
 #include "files/printable.h"
@@ -53,6 +52,11 @@ void tell_of_client(const std::string& text) {
                  client);
     }
   }
+}
+
+// A loss as a record can hold it; none: it is not finite, or there is none.
+std::optional<double> storable(const std::optional<double>& loss) {
+  return loss && std::abs(*loss) <= 1e100 ? loss : std::nullopt;
 }
 
 // The executables and libraries of these processes.
@@ -117,12 +121,14 @@ CommandProcess::CommandProcess(const Plan& plan, const TypedCommand& command, st
   } else if (command.trial.format) {
     reader_.emplace(step_format(*command.trial.format));
   }
+  if (plan.commands->metric) metric_.emplace(*plan.commands->metric);
 }
 
 CommandProcess CommandProcess::trial(const Plan& plan, const TypedCommand& command, std::string id, fs::path folder,
                                      std::set<fs::path>* code) {
   CommandProcess process(plan, command, std::move(id), std::move(folder));
   process.reader_.reset();
+  process.metric_.reset();
   process.trial_.emplace(plan.commands->steps_from);
   process.code_ = code;
   return process;
@@ -158,12 +164,18 @@ void CommandProcess::make(const std::function<void(std::string_view)>& on_line) 
       trial_->end();
       review(/*at_end=*/true);
     } else if (reader_ && !by_client_) {
-      for (const auto& line : lines_.end()) take(reader_->take(line));
+      for (const auto& line : lines_.end()) {
+        if (metric_) metric_->take(line);
+        take(reader_->take(line));
+      }
       take(reader_->end());
+    } else if (metric_) {
+      for (const auto& line : lines_.end()) metric_->take(line);
     }
-    if (!has_enough_ && window_.end()) has_enough_ = window_.is_full();
+    if (!has_enough_ && !metric_ && window_.end()) has_enough_ = window_.is_full();
     if (has_enough_ && watches_) end_window();
   }
+  if (metric_ && watches_) end_window();
   if (trial_ && by_client_) learned_ = trial_->learned();  // whose losses are guarded
   versions_ = trial_ ? versions_of(loaded_) : command_.trial.versions;
   if (code_ != nullptr) add_told_code(*code_, code_file(), command_.directory);
@@ -177,12 +189,17 @@ bool CommandProcess::by_loss() const {
 }
 
 std::string CommandProcess::shape() const {
+  if (metric_) return "the whole run";
   if (by_client_) return "lines of ladder_client";
   if (!plan_.commands->steps_from.empty()) return "what --steps-from finds";
   return learned_ ? learned_->format->shape : command_.trial.shape;
 }
 
 std::optional<harness::StepFormat> CommandProcess::format() const { return learned_ ? learned_->format : std::nullopt; }
+
+bool CommandProcess::has_losses() const {
+  return learned_ && std::ranges::any_of(learned_->steps, [](const StepLine& step) { return step.loss.has_value(); });
+}
 
 bool CommandProcess::holds_back() const {
   if (by_client_ || !learned_) return false;
@@ -195,7 +212,15 @@ bool CommandProcess::holds_back() const {
   return 2 * grouped > steps.size();
 }
 
+std::string CommandProcess::fault_of_metric() const {
+  const bool is_ended = child_.end == ChildResult::End::enough || child_.succeeded();
+  const std::string last = last_line(log(), "\r\n");
+  return is_ended ? metric_->fault()
+                  : child_.describe(plan_.run_limit_s) + (last.empty() ? "" : "; its last line: " + last);
+}
+
 std::string CommandProcess::fault(bool shows_end) const {
+  if (metric_) return fault_of_metric();
   if (has_enough_) return "";
   const std::vector<StepLine>& lines = window_.lines();
   const std::string seen = fmt::format("{} of warm-up and {} timed are needed: --warmup, --steps", plan_.warmup_steps,
@@ -258,43 +283,16 @@ Record CommandProcess::record(const PlannedRun& run, const std::vector<std::stri
   record.recipe = record.observations = files::Json::object();
   record.optimizations = applied;
   record.environment = here;
-  const std::vector<StepLine>& lines = window_.lines();
-  const std::vector<double> timed = window_.timed_ms();
-  const std::optional<int64_t> tokens = tokens_per_step();
-  RunTiming& timing = record.timing;
-  timing.step_ms = window_.step_ms();
-  timing.warmup_steps = static_cast<int64_t>(window_.first_timed());
-  timing.window_ms = 1000 * (lines.back().seconds - lines[window_.first_timed()].seconds);
-  timing.processor_lost = lost();
-  record.summary = ablations::summary_of(timed, tokens.value_or(0));
-  CommandRun command{.text = command_.text,
-                     .steps = {},
-                     .seconds = {},
-                     .first_step_s = lines.front().seconds,
-                     .shape = shape(),
-                     .unit = by_client_ ? "step" : command_.trial.unit(),
-                     .has_all = !by_client_ && pace_.pace.has_all(),
-                     .by_loss = by_loss(),
-                     .ended_by_us = child_.end == ChildResult::End::enough,
-                     .own_ms = own_ms(),
-                     .tokens_per_step = tokens};
-  const std::vector<std::optional<double>> all_losses = losses();
-  const bool has_any = std::ranges::any_of(all_losses, [](const auto& loss) { return loss.has_value(); });
-  for (size_t i = 0; i < lines.size(); ++i) {
-    command.steps.push_back(lines[i].step);
-    command.seconds.push_back(lines[i].seconds);
-    if (i == 0) continue;
-    const std::optional<double>& loss = all_losses[i];
-    const bool is_finite = loss && std::abs(*loss) <= 1e100;  // which a record can hold
-    timing.loss.push_back(is_finite ? loss : std::nullopt);
-    if (!loss && has_any) command.unprinted.push_back(static_cast<int64_t>(i) - 1);
-  }
-  command.terminal = command_.trial.terminal;
-  command.stated = client_.stated();
-  command.versions = versions_;
-  if (!command_.trial.commit.empty()) command.commit = command_.trial.commit;
+  record.command = CommandRun{.text = command_.text,
+                              .steps = {},
+                              .seconds = {},
+                              .shape = shape(),
+                              .ended_by_us = child_.end == ChildResult::End::enough,
+                              .terminal = command_.trial.terminal,
+                              .stated = client_.stated(),
+                              .versions = versions_};
+  if (!command_.trial.commit.empty()) record.command->commit = command_.trial.commit;
   record.proofs = client_.proofs();
-  record.command = std::move(command);
   record.memory.peak_bytes = resident_bytes_;
   record.memory.peak_source = "resident sets of its processes, twice a second";
   if (gpus_.peak_bytes() > 0) {
@@ -302,12 +300,63 @@ Record CommandProcess::record(const PlannedRun& run, const std::vector<std::stri
     record.memory.peak_source = "its processes on the GPU (NVML), twice a second";
   }
   record.flags.emplace();
-  const int64_t steps = lines.back().step - lines[window_.first_timed()].step;
-  gpus_.complete(record, tokens.value_or(0) * steps);
-  for (const std::string& flag : {harness::flag(timing.processor_lost.value_or(0)), harness::flag_of_pause(timed)}) {
+  const double lost_share = metric_ ? add_whole_run(record) : add_steps(record);
+  const std::vector<double> timed = window_.timed_ms();
+  for (const std::string& flag : {harness::flag(lost_share), harness::flag_of_pause(timed)}) {
     if (!flag.empty()) record.flags->push_back(flag);
   }
   return record;
+}
+
+// These return the share of the time that other work took.
+double CommandProcess::add_steps(Record& record) const {
+  const std::vector<StepLine>& lines = window_.lines();
+  const std::optional<int64_t> tokens = tokens_per_step();
+  RunTiming& timing = record.timing;
+  timing.step_ms = window_.step_ms();
+  timing.warmup_steps = static_cast<int64_t>(window_.first_timed());
+  const double timed_s = lines.back().seconds - lines[window_.first_timed()].seconds;
+  timing.window_ms = 1000 * timed_s;
+  timing.processor_lost = lost(timed_s);
+  record.summary = results::summary_of(window_.timed_ms(), tokens.value_or(0));
+  CommandRun& command = *record.command;
+  command.first_step_s = lines.front().seconds;
+  command.unit = by_client_ ? "step" : command_.trial.unit();
+  command.has_all = !by_client_ && pace_.pace.has_all();
+  command.by_loss = by_loss();
+  command.own_ms = own_ms();
+  command.tokens_per_step = tokens;
+  const std::vector<std::optional<double>> all_losses = losses();
+  const bool has_any = std::ranges::any_of(all_losses, [](const auto& loss) { return loss.has_value(); });
+  for (size_t i = 0; i < lines.size(); ++i) {
+    command.steps.push_back(lines[i].step);
+    command.seconds.push_back(lines[i].seconds);
+    if (i == 0) continue;
+    const std::optional<double>& loss = all_losses[i];
+    timing.loss.push_back(storable(loss));
+    if (!loss && has_any) command.unprinted.push_back(static_cast<int64_t>(i) - 1);
+  }
+  gpus_.complete(record, tokens.value_or(0) * (lines.back().step - lines[window_.first_timed()].step));
+  return timing.processor_lost.value_or(0);
+}
+
+// As one step, which has the last loss.
+double CommandProcess::add_whole_run(Record& record) const {
+  const double end_s = metric_->end_s(child_.seconds);
+  RunTiming& timing = record.timing;
+  CommandRun& command = *record.command;
+  command.steps = {0, 1};
+  command.seconds = {0, end_s};
+  command.unit = "run";
+  command.by_loss = metric_->last_loss().has_value();
+  command.numbers = metric_->numbers(child_.seconds);
+  timing.step_ms = harness::step_ms_of(command.steps, command.seconds);
+  timing.window_ms = timing.step_ms.front();
+  timing.loss = {storable(metric_->last_loss())};
+  timing.processor_lost = lost(end_s);
+  record.summary = results::summary_of(timing.step_ms, 0);
+  gpus_.complete(record, 0);
+  return timing.processor_lost.value_or(0);
 }
 
 std::vector<std::string> CommandProcess::environment() const {
@@ -332,10 +381,12 @@ bool CommandProcess::take_output(int stream, std::string_view bytes) {
     if (!by_client_ && client_.has_begun()) return take_client();
     return review(/*at_end=*/false);
   }
-  if (!reader_) return true;
+  if (!reader_ && !metric_) return true;
   std::vector<StepLine> steps;
-  for (const auto& line : lines_.take(stream, bytes, now_s()))
-    std::ranges::copy(reader_->take(line), std::back_inserter(steps));
+  for (const auto& line : lines_.take(stream, bytes, now_s())) {
+    if (metric_) metric_->take(line);
+    if (reader_) std::ranges::copy(reader_->take(line), std::back_inserter(steps));
+  }
   if (!by_client_ && !client_.has_begun()) return take(steps);
   add_printed_losses(steps);
   return true;
@@ -362,6 +413,10 @@ bool CommandProcess::take_client() {
 
 // Of one read. The next read's lines have another time, so that these are complete unless bursts are joined.
 bool CommandProcess::take(const std::vector<StepLine>& steps) {
+  if (metric_) {
+    metric_->take(steps);
+    return !metric_->is_done();
+  }
   for (const StepLine& step : steps) {
     if (window_.take(step)) follow_window();
   }
@@ -379,7 +434,9 @@ void CommandProcess::follow_window() {
 // Reads a trial's lines again once there are enough new ones. It goes on until its number is sure: for some seconds,
 // unless its lines name their steps and losses.
 bool CommandProcess::review(bool at_end) {
-  constexpr double look_s = 3, give_up_s = 30;
+  constexpr double look_s = 3;
+  const bool needs_steps = !plan_.commands->metric || plan_.commands->metric->to_loss;
+  const double give_up_s = needs_steps ? 30 : 3;
   constexpr size_t many = 200;
   const double now = now_s();
   const size_t lines = trial_->lines();
@@ -408,7 +465,12 @@ bool CommandProcess::look(const std::vector<pid_t>& tree) {
   gpus_.look(tree);
   if (code_ != nullptr) add_executed_code(*code_, tree);
   if (trial_) add_executed_code(loaded_, tree);
-  return take_client();
+  if (!metric_) return take_client();
+  if (!watches_) begin_window();
+  window_s_ = monotonic_s() - window_begun_s_;
+  after_ = harness::processor_time(tree_);
+  const std::optional<double> until_s = plan_.commands->metric->until_s;
+  return take_client() && (!until_s || now_s() < *until_s);
 }
 
 // With what its processes have started since somebody looked.
@@ -434,6 +496,7 @@ void CommandProcess::end_window() {
   watches_ = false;
   has_enough_ = true;
   if (code_ != nullptr) add_executed_code(*code_, tree_);
+  if (metric_) return;  // its processes have ended
   window_s_ = monotonic_s() - window_begun_s_;
   renew_tree();
   after_ = harness::processor_time(tree_);
@@ -441,8 +504,7 @@ void CommandProcess::end_window() {
 }
 
 // Its threads are taken to be as many as were busy.
-std::optional<double> CommandProcess::lost() const {
-  const double timed_s = window_.lines().back().seconds - window_.lines()[window_.first_timed()].seconds;
+std::optional<double> CommandProcess::lost(double timed_s) const {
   if (!before_ || !after_ || window_s_ < timed_s / 2) return std::nullopt;  // lines of a client come late, at once
   const int cores = harness::this_cpu().logical_cores;
   const int threads = std::clamp(static_cast<int>(std::lround((after_->ran_s - before_->ran_s) / window_s_)), 1, cores);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "ablations/run/command_files.h"
+#include "ablations/run/command_metric.h"
 #include "ablations/run/used_gpus.h"
 #include "harness/lines/step_pace.h"
 #include "harness/lines/step_reader.h"
@@ -53,6 +54,7 @@ class CommandProcess {
   [[nodiscard]] std::optional<harness::StepFormat> format() const;
   [[nodiscard]] const harness::Pace& pace() const { return pace_.pace; }
   [[nodiscard]] const std::map<std::string, std::string>& versions() const { return versions_; }
+  [[nodiscard]] bool has_losses() const;    // any
   [[nodiscard]] bool holds_back() const;    // it prints several steps at a time
   [[nodiscard]] std::string doubt() const;  // why its numbers cannot be believed; empty: they can
 
@@ -71,9 +73,12 @@ class CommandProcess {
   void add_printed_losses(const std::vector<harness::StepLine>& steps);
   bool look(const std::vector<pid_t>& tree);
   void renew_tree();
+  [[nodiscard]] std::string fault_of_metric() const;
   void begin_window();
   void end_window();
-  [[nodiscard]] std::optional<double> lost() const;
+  [[nodiscard]] std::optional<double> lost(double timed_s) const;
+  double add_steps(Record& record) const;
+  double add_whole_run(Record& record) const;
   [[nodiscard]] std::optional<double> own_ms() const;
   [[nodiscard]] std::optional<int64_t> tokens_per_step() const;
   [[nodiscard]] std::filesystem::path code_file() const;
@@ -87,6 +92,7 @@ class CommandProcess {
   harness::LineSplitter lines_;
   std::optional<harness::StepReader> reader_;  // of a run
   std::optional<harness::TrialLines> trial_;   // of a trial
+  std::optional<MetricReader> metric_;         // of a run that is compared by a metric
   std::optional<harness::TrialLines::Learned> learned_;
   harness::PaceFound pace_;
   size_t reviewed_lines_ = 0;

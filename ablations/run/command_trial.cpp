@@ -2,7 +2,6 @@
 
 #include "ablations/run/command_files.h"
 #include "ablations/run/command_process.h"
-#include "ablations/gpt2/run.h"
 #include "ablations/run/study_folder.h"
 #include "files/files.h"
 #include "files/printable.h"
@@ -81,6 +80,17 @@ static void show_shapes(const CommandProcess& process) {
   }
 }
 
+// Why every run of a command that has ended would have no number; empty: one has, or the metric is a time.
+static std::string lacks_metric(const Plan& plan, const fs::path& log) {
+  const Metric& metric = *plan.commands->metric;
+  if (metric.pattern.empty()) return "";
+  MetricReader reader(metric);
+  harness::LineSplitter lines;
+  for (const auto& line : lines.take(0, files::read_end(log, size_t{1} << 20), 0)) reader.take(line);
+  for (const auto& line : lines.end()) reader.take(line);
+  return reader.fault();
+}
+
 std::optional<Trial> tried(const Plan& plan, size_t rung, const fs::path& folder, std::set<fs::path>* code) {
   TypedCommand command = command_of(plan, rung);
   const std::string id = trial_of(plan, rung);
@@ -97,9 +107,12 @@ std::optional<Trial> tried(const Plan& plan, size_t rung, const fs::path& folder
     }
     const std::vector<StepLine>& lines = process.window().lines();
     const bool has_failed = process.child().end == ChildResult::End::exited && process.child().code != 0;
-    std::string fault = process.fault(/*shows_end=*/has_failed);
-    if (lines.empty() && fault.empty()) fault = "printed no step";
-    if (fault.empty()) fault = process.doubt();
+    const bool is_timed = !plan.commands->metric;
+    const bool needs_more = is_timed || has_failed || (plan.commands->metric->to_loss && !process.has_losses());
+    std::string fault = needs_more ? process.fault(/*shows_end=*/has_failed) : "";
+    if (needs_more && lines.empty() && fault.empty()) fault = "printed no step";
+    if (is_timed && fault.empty()) fault = process.doubt();
+    if (!is_timed && fault.empty() && process.child().succeeded()) fault = lacks_metric(plan, process.log());
     if (!fault.empty()) {
       std::string message = fmt::format("{}: {}", files::in_quotes(command.typed), fault);
       if (has_failed) {
@@ -114,9 +127,9 @@ std::optional<Trial> tried(const Plan& plan, size_t rung, const fs::path& folder
     std::vector<double> apart;
     for (size_t i = 1; i < lines.size(); ++i) apart.push_back(static_cast<double>(lines[i].step - lines[i - 1].step));
     const auto format = process.format();
-    return Trial{.first_step_s = lines.front().seconds,
-                 .step_s = harness::median(process.window().timed_ms()) / 1000,
-                 .every = std::llround(harness::median(apart)),
+    return Trial{.first_step_s = is_timed ? lines.front().seconds : 0,
+                 .step_s = is_timed ? harness::median(process.window().timed_ms()) / 1000 : 0,
+                 .every = is_timed ? std::llround(harness::median(apart)) : 1,
                  .shape = process.shape(),
                  .format = format ? std::optional(line_format(*format)) : std::nullopt,
                  .has_losses = process.by_loss(),
@@ -219,6 +232,9 @@ RunMaker commands(const Plan& plan, const fs::path& folder) {
             const ChildResult& child = process.child();
             if (child.end == ChildResult::End::interrupted) return std::nullopt;
             const std::string fault = process.fault();
+            if (plan.commands->metric && !fault.empty() && child.succeeded()) {  // every run would end so
+              throw std::invalid_argument(fmt::format("{}: {}", files::in_quotes(rung.command->typed), fault));
+            }
             const FailureKind kind = child.end == ChildResult::End::signaled      ? FailureKind::signal
                                      : child.end == ChildResult::End::timed_out   ? FailureKind::timeout
                                      : child.end == ChildResult::End::not_started ? FailureKind::spawn

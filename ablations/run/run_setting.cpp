@@ -1,7 +1,6 @@
 #include "ablations/run/run_setting.h"
 
 #include "files/sha256.h"
-#include "model/recipe.h"
 
 #include <fmt/format.h>
 
@@ -40,7 +39,7 @@ std::optional<std::string> git_dirty_text(const Environment& environment) {
 }  // namespace
 
 Setting setting_of(const Environment& environment, const Workload& workload, const Json& recipe) {
-  Setting setting = machine_setting(environment, is_of_gpu(recipe));
+  Setting setting = machine_setting(environment, device_of(recipe) == DeviceKind::cuda);
   setting.model = workload.model;
   setting.batch = workload.B;
   setting.context = workload.T;
@@ -111,7 +110,7 @@ Facts study_facts(const Record& record, bool cuda) { return study_facts(record.e
 
 std::string recipe_hash(const Json& recipe, const Workload& workload) {
   // Only what is not the default, so that a new field of recipes leaves old hashes as they are.
-  const Json edits = model::recipe_diff({}, model::recipe_from_json(recipe, "recipe"));
+  const Json edits = recipe_diff(plain_recipe(), recipe);
   Json size{{"model", workload.model},
             {"batch", workload.B},
             {"context", workload.T},
@@ -120,7 +119,10 @@ std::string recipe_hash(const Json& recipe, const Workload& workload) {
   return files::sha256_hex(Json{{"recipe", edits}, {"size", size}}.dump()).substr(0, 12);
 }
 
-std::string command_hash(const std::string& text) { return files::sha256_hex("command " + text).substr(0, 12); }
+std::string command_hash(const std::string& text, const std::string& unit) {
+  const std::string what = unit == "run" ? "whole run of command " : "command ";
+  return files::sha256_hex(what + text).substr(0, 12);
+}
 
 namespace fs = std::filesystem;
 

@@ -31,11 +31,10 @@ Facts study_facts(const Environment& environment, const Workload& workload, bool
 Facts study_facts(const Record& record, bool cuda);
 
 // The key of a series of times, together with the device. It has 12 hexadecimal digits of the SHA-256 of recipe, model
-// and size. Key order and missing defaults of `recipe` do not matter. Throws std::invalid_argument for a recipe that
-// this program does not know.
+// and size. Key order and missing defaults of `recipe` do not matter.
 std::string recipe_hash(const files::Json& recipe, const Workload& workload);
-// The same of a command, by its text.
-std::string command_hash(const std::string& text);
+// The same of a command, by its text; `unit`: of its times, "step" or "run".
+std::string command_hash(const std::string& text, const std::string& unit);
 
 // What a measured program is made of, by the files that its processes have loaded.
 

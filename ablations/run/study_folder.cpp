@@ -1,8 +1,6 @@
 #include "ablations/run/study_folder.h"
 
-#include "ablations/gpt2/peer.h"
 #include "ablations/plan/shard.h"
-#include "ablations/gpt2/options.h"
 #include "files/files.h"
 #include "files/printable.h"
 #include "harness/process/locks.h"
@@ -19,6 +17,7 @@
 namespace ablations {
 
 namespace fs = std::filesystem;
+using files::Json;
 
 const std::set<std::string>& files_of_study() {
   static const std::set<std::string> names{study_file,   "report.json",  "report.html",    "report.md",
@@ -97,6 +96,9 @@ namespace {
 // Of a run of a command.
 std::string fault_of_command(const Record& record, const Plan& plan, const PlannedRun& run) {
   if (!record.command) return "it is not of a command";
+  if (const auto& metric = plan.commands->metric; metric && !record.command->numbers.contains(metric->name)) {
+    return fmt::format("it has no \"{}\"", metric->name);
+  }
   const std::vector<int64_t>& steps = record.command->steps;
   const RunTiming& timing = record.timing;
   if (record.command->text != plan.rungs[run.rung].command->text) return "its command is not the planned one";
@@ -120,10 +122,14 @@ std::string fault_of(const Record& record, const Plan& plan, const PlannedRun& r
   if (record.id != run.id) return fmt::format("it is of run {}", files::in_quotes(record.id));
   if (plan.commands) return fault_of_command(record, plan, run);
   if (record.command) return "it is of a command";
-  // Read, so that a field which the record's program did not have yet counts as its default.
   const Rung& rung = plan.rungs[run.rung];
-  const model::Recipe planned = rung.peer.empty() ? model::Recipe(rung.recipe) : peer_recipe(rung.recipe);
-  if (record.known_recipe("its recipe") != planned) return "its recipe is not the planned one";
+  const Json differing = recipe_diff(record.recipe, rung.recipe);
+  for (const auto& [field, values] : differing.items()) {
+    // A peer has the plain value of what only our own operations have.
+    if (rung.peer.empty() || values.at(0) != files::field_or_null(plain_recipe(), field.c_str())) {
+      return "its recipe is not the planned one";
+    }
+  }
   const RunTiming& timing = record.timing;
   if (timing.warmup_steps != plan.warmup_steps) return "its steps of warm-up are not the planned ones";
   const Shape shape = shape_of(plan, run.rung);

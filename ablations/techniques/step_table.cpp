@@ -180,4 +180,29 @@ std::vector<Cost> step_costs(const Config& config, const Recipe& recipe, int64_t
   return costs;
 }
 
+harness::NumberType multiplied_in(const Recipe& recipe) {
+  switch (recipe.autocast) {
+    case Autocast::bf16:
+      return harness::NumberType::bf16;
+    case Autocast::fp16:
+      return harness::NumberType::fp16;
+    case Autocast::off:
+      break;
+  }
+  const bool may_round = recipe.matmul_precision != MatmulPrecision::highest;
+  return recipe.device == Device::cuda && may_round ? harness::NumberType::tf32 : harness::NumberType::fp32;
+}
+
+std::string rate_of(const Recipe& recipe) {
+  if (recipe.device == Device::cpu && recipe.autocast == Autocast::bf16 && recipe.products == Products::packed) {
+    return "packed bf16";
+  }
+  if (recipe.device == Device::cpu && recipe.autocast == Autocast::off) {
+    if (recipe.products == Products::packed) return "packed";
+    if (recipe.matmul_precision == MatmulPrecision::medium) return "oneDNN";
+  }
+  if (recipe.device == Device::cuda && recipe.fp8 == Fp8::all) return "fp8";
+  return std::string(name_of(multiplied_in(recipe)));
+}
+
 }  // namespace ablations

@@ -2,6 +2,7 @@
 // step_memory.h add it up. Each technique amends the rows that it changes (Technique::amend).
 #pragma once
 
+#include "harness/machine/peaks.h"
 #include "model/config.h"
 #include "model/recipe.h"
 #include "results/trace.h"
@@ -88,5 +89,12 @@ StepTable step_table(const StepSizes& sizes);
 // The costs of one step: `accumulation` micro-steps of B sequences of T tokens.
 std::vector<Cost> step_costs(const model::Config& config, const model::Recipe& recipe, int64_t B, int64_t T,
                              int64_t accumulation);
+
+// What matrix products are made in: autocast's type, else TF32 where a GPU may take it for float32, else fp32. On a CPU
+// the recipe does not say how oneDNN makes float32 products.
+harness::NumberType multiplied_in(const model::Recipe& recipe);
+
+// The name of the rate that limits a recipe's matrix products (ablations/profile/rates.h).
+std::string rate_of(const model::Recipe& recipe);
 
 }  // namespace ablations

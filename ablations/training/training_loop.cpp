@@ -16,6 +16,10 @@ namespace ablations {
 
 namespace {
 
+model::Schedule rates_of(const TrainingSchedule& schedule) {
+  return {schedule.peak, schedule.floor, schedule.warmup_steps, schedule.decay_steps};
+}
+
 using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
@@ -91,7 +95,7 @@ model::TrainerOptions trainer_options(const TrainingSettings& settings, int64_t 
           .max_steps = settings.steps,
           .first_step = first_step,
           .seed = settings.seed,
-          .schedule = settings.learning_rate,
+          .schedule = rates_of(settings.learning_rate),
           .weight_decay = settings.weight_decay,
           .max_norm = settings.clip.value_or(std::numeric_limits<double>::infinity()),
           .ranks = ranks};
@@ -119,12 +123,12 @@ TrainingEnd carry_on(model::Trainer& trainer, const Training& training, const Tr
           {.step = number,
            .tokens = number * settings.tokens_per_step(),
            .loss = if_finite(value.loss),
-           .learning_rate = settings.learning_rate.at(number - 1),
+           .learning_rate = rates_of(settings.learning_rate).at(number - 1),
            .norm = if_finite(value.norm),
            .clip = if_finite(value.clip),
            .ms = ms,
            .tokens_per_s = static_cast<double>(settings.tokens_per_step()) / (ms / 1e3),
-           .mfu = study::mfu(settings.recipe.device == model::Device::cpu ? "" : gpu, flops_of_one_gpu, ms).value,
+           .mfu = study::mfu(device_of(settings.recipe) == DeviceKind::cpu ? "" : gpu, flops_of_one_gpu, ms).value,
            .spike = spikes.take(value.loss)});
     }
     return steps;

@@ -1,10 +1,10 @@
 // `ladder ablate`: begins or resumes a study.
+#include "ablations/gpt2/child.h"
 #include "ablations/gpt2/ladder_file.h"
+#include "ablations/gpt2/memory.h"
 #include "ablations/plan/make_plan.h"
 #include "ablations/plan/shard.h"
 #include "ablations/profile/estimate.h"
-#include "ablations/gpt2/child.h"
-#include "ablations/gpt2/memory.h"
 #include "ablations/run/study_folder.h"
 #include "cli/draw.h"
 #include "cli/gpt2/commands.h"
@@ -64,7 +64,7 @@ OpenedStudy resumed_study(const AblateFlags& flags) {
   Plan plan = open_study(out);
   if (plan.commands) {
     throw std::invalid_argument(fmt::format("{}: is a study of commands; resume it with: {}", flags.out,
-                                            plots::command_again(computed_study(plan, out).study, flags.out)));
+                                            resume_command(plan.typed.value_or(TypedLine()), flags.out)));
   }
   if (plan.gate) {
     throw std::invalid_argument(
@@ -352,7 +352,7 @@ void add_flags_of_effort(Command& command, AblateFlags& flags) {
 }
 
 void add_flags_of_results(Command& command, AblateFlags& flags) {
-  command.heading("Where the results go");
+  command.heading(results_heading);
   add_output(command, "--out", flags.out, "folder of the study (default: studies/<ladder>-<time>)", "FOLDER");
   command.add_flag("-v,--verbose", flags.verbose,
                    "also print what changed from rung to rung, and how numbers are computed");
@@ -372,6 +372,7 @@ void check_flags(const Command& command, AblateFlags& flags) {
   if (flags.out.empty() && flags.to_loss.loss) {
     throw std::invalid_argument("--to-loss needs --out, the folder of its trainings");
   }
+  flags.typed = command.typed({"--budget-s", "--dry-run", "--explain", "--force", "--limit-s", "--wait"});
   std::ranges::copy_if(flags_of_runs, std::back_inserter(flags.of_runs),
                        [&](const std::string& flag) { return command.count(flag) > 0; });
 }

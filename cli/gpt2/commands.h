@@ -2,8 +2,10 @@
 // what it does.
 #pragma once
 
+#include "ablations/gpt2/reproduce.h"
 #include "cli/command.h"
 #include "cli/gate_run.h"
+#include "cli/gpt2/techniques_page.h"
 
 namespace cli {
 
@@ -18,8 +20,13 @@ int gate_of_programs(const GateFlags& flags);
 
 // The command line of `ladder-gpt2`, which has every command.
 struct WholeCommandLine : CommandLine {
-  WholeCommandLine() {
-    add_commands_of_ladder(*this, gate_of_programs);
+  WholeCommandLine()
+      : CommandLine({}, {.gate_of_programs = cli::gate_of_programs,
+                         .compute_again = computed_again,
+                         .techniques_page = cli::techniques_page,
+                         .technique_names = cli::technique_names,
+                         .technique_help = cli::technique_help}) {
+    add_commands_of_ladder(*this);
     for (auto* const add : {add_doctor, add_ablate, add_run, add_profile, add_train, add_sample, add_tokenize}) {
       add(*this);
     }

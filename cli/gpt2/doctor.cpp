@@ -1,7 +1,7 @@
 #include "ablations/gpt2/ladder_file.h"
+#include "ablations/gpt2/memory.h"
 #include "ablations/profile/estimate.h"
 #include "ablations/profile/rates.h"
-#include "ablations/gpt2/memory.h"
 #include "cli/gpt2/commands.h"
 #include "cli/gpt2/request.h"
 #include "files/json_file.h"

@@ -5,9 +5,10 @@
 //   FOLDER/gate.json                       the verdict (results/schemas/gate.v1.json)
 //   FOLDER/unsaved.json                    what it saves as baselines, until it has
 //   FOLDER/summary.md, gate.html, charts/  the same for people
-#include "ablations/plan/make_plan.h"
 #include "ablations/gpt2/child.h"
+#include "ablations/gpt2/ladder_file.h"
 #include "ablations/gpt2/memory.h"
+#include "ablations/plan/make_plan.h"
 #include "ablations/run/study_folder.h"
 #include "cli/gate_run.h"
 #include "cli/gpt2/commands.h"
@@ -87,7 +88,7 @@ std::vector<size_t> chosen_rungs(const Plan& ladder, const std::vector<std::stri
 // Recipe, size and circumstances of a run before it is made: used to find its baseline and to check it.
 Record expected_record(const Plan& plan, const Rung& rung) {
   Record record;
-  record.recipe = model::to_json(rung.recipe);
+  record.recipe = rung.recipe;
   record.environment = environment_here();
   record.environment.threads = plan.workload.threads;
   record.workload = planned_workload(plan);

@@ -74,7 +74,7 @@ std::optional<SweptRate> trained_with(const PreparedTraining& prepared, const Tr
   Training training = prepared.training;
   TrainingSettings& settings = training.settings;
   settings.learning_rate = schedule;
-  model::Trainer trainer(config_of(prepared.options), settings.recipe, trainer_options(settings),
+  model::Trainer trainer(config_of(prepared.options), prepared.options.recipe, trainer_options(settings),
                          prepared.data.training, model::step_parts());
   load_first_weights(trainer, training);
   const auto held_out = [&]() -> std::optional<double> {
@@ -84,7 +84,7 @@ std::optional<SweptRate> trained_with(const PreparedTraining& prepared, const Tr
   if (!untrained) untrained = held_out();
   SweptRate rate{.learning_rate = schedule};
   TrainingHooks hooks;
-  hooks.log_every = settings.recipe.device == model::Device::cuda ? 10 : 1;
+  hooks.log_every = device_of(settings.recipe) == DeviceKind::cuda ? 10 : 1;
   hooks.on_step = [&](const TrainingStep& step, double /*seconds_left*/) { rate.losses.push_back(step.loss); };
   hooks.interrupted = harness::interrupted;
   const TrainingEnd end = carry_on(trainer, training, prepared.data, hooks);

@@ -1,12 +1,12 @@
 // `ladder profile`: traces one recipe in this process, or compares two, each traced by a process of its own.
+#include "ablations/gpt2/child.h"
+#include "ablations/gpt2/gpt2_workload.h"
 #include "ablations/gpt2/ladder_file.h"
+#include "ablations/gpt2/memory.h"
+#include "ablations/gpt2/options.h"
 #include "ablations/profile/profile_counters.h"
 #include "ablations/profile/rates.h"
 #include "ablations/profile/trace_run.h"
-#include "ablations/gpt2/child.h"
-#include "ablations/gpt2/gpt2_workload.h"
-#include "ablations/gpt2/memory.h"
-#include "ablations/gpt2/options.h"
 #include "ablations/run/study_folder.h"
 #include "ablations/techniques/step_table.h"
 #include "cli/gpt2/commands.h"
@@ -166,8 +166,8 @@ std::pair<TraceDocument, TraceDocument> traced_rungs(const ProfileFlags& flags) 
         fmt::format("--out {}: is a study's folder, whose plan must not change; name another", folder.string()));
   }
   check_has_no_links(folder);
-  const Occupied devices = occupy({plan.rungs[first].recipe.device, plan.rungs[second].recipe.device}, "ladder profile",
-                                  fs::current_path(), flags.step.wait);
+  const Occupied devices = occupy({recipe_of(plan.rungs[first]).device, recipe_of(plan.rungs[second]).device},
+                                  "ladder profile", fs::current_path(), flags.step.wait);
   fs::create_directories(folder);
   const harness::FolderLock lock(folder);
   write_document(folder / "plan.json", plan);

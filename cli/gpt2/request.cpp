@@ -1,9 +1,10 @@
 #include "cli/gpt2/request.h"
 
+#include "ablations/gpt2/child.h"
+#include "ablations/gpt2/ladder_file.h"
+#include "ablations/gpt2/reproduce.h"
 #include "ablations/plan/make_plan.h"
 #include "ablations/plan/shard.h"
-#include "ablations/gpt2/child.h"
-#include "ablations/gpt2/reproduce.h"
 #include "ablations/techniques/products/products.h"
 #include "ablations/techniques/techniques.h"
 #include "cli/draw.h"
@@ -179,7 +180,7 @@ Plan make_plan(const StudyFlags& ablate, OwnAre own) {
   const WorkloadFlags& flags = ablate.workload;
   Ladder ladder = load_ladder(chosen_ladder(ablate.ladder));
   apply(flags, ladder.workload, ladder.plan);
-  ladder.start.deterministic |= flags.deterministic;
+  if (flags.deterministic) ladder.start["deterministic"] = true;
   const Design design = design_of(ablate.design, harness::this_machine());
   const auto& given = design.swept == Swept::batch     ? flags.B
                       : design.swept == Swept::context ? flags.T
@@ -220,13 +221,17 @@ Plan make_plan(const StudyFlags& ablate, OwnAre own) {
                         own == OwnAre::timed && !shared ? choice_of(timed) : nullptr);
   plan.product_timings = timed.timings();
   for (Rung& rung : plan.rungs) {
-    const std::string reason = batches_obstacle(rung.recipe.batches, plan.workload.data);
+    const std::string reason = batches_obstacle(recipe_of(rung).batches, plan.workload.data);
     if (rung.status != Rung::Status::planned || reason.empty()) continue;
     rung.status = Rung::Status::not_applicable;
     rung.reason = reason;
   }
   if (plan.rungs.front().shape) plan.workload.positions = plan.rungs.front().shape->positions;
   if (!flags.steps && uses_cuda(plan)) plan.least_window_s = window_for_energy_s;
+  plan.typed = ablate.typed;
+  std::vector<std::string>& typed = plan.typed->flags;
+  if (ablate.ladder.empty()) typed.insert(typed.begin(), {"--ladder", plan.ladder.name});
+  if (!ablate.order_seed) typed.insert(typed.end(), {"--order-seed", std::to_string(plan.order_seed)});
   plan.reference = reference_rung(plan.rungs);
   plan.runs = interleave(plan.rungs, plan.repeats, plan.order_seed);
   if (ablate.quick) make_quick(plan);
@@ -249,8 +254,8 @@ std::string check_workload(const Plan& plan) {
                 .T = shape.T,
                 .positions = shape.positions,
                 .data = workload.data,
-                .recipe = rung.recipe});
-    check_warmup(rung.recipe, plan.warmup_steps);
+                .recipe = recipe_of(rung)});
+    check_warmup(recipe_of(rung), plan.warmup_steps);
     (void)model::BatchLoader(tokens, shape.B, shape.T, workload.seed, model::Batches::mapped);
     if (!rung.peer.empty() && !fs::exists(peer_script())) {
       throw std::invalid_argument(fmt::format("--with-peer: {} is missing", peer_script().string()));
@@ -335,7 +340,8 @@ RunOptions options_again(const StepFlags& run) {
   }
   if (!run.any_program) {
     for (const std::string& difference :
-         compare_programs(record.environment, environment_here(), options.recipe.device).differences) {
+         compare_programs(record.environment, environment_here(), options.recipe.device == model::Device::cuda)
+             .differences) {
       faults.push_back(difference + " (--any-program runs it anyway)");
     }
   }
@@ -366,7 +372,7 @@ RunOptions planned_options(const StepFlags& run) {
           .B = shape.B,
           .T = shape.T,
           .accumulation = shape.accumulation,
-          .ranks = ranks_under(rung.recipe),
+          .ranks = ranks_under(recipe_of(rung)),
           .positions = shape.positions,
           .warmup_steps = plan.warmup_steps,
           .timed_steps = plan.timed_steps,
@@ -377,7 +383,7 @@ RunOptions planned_options(const StepFlags& run) {
           .vocabulary = workload.vocabulary,
           .tokens = workload.tokens,
           .cold_cache = workload.cold_cache,
-          .recipe = rung.recipe,
+          .recipe = recipe_of(rung),
           .applied = rung.applied,
           .product_timings = plan.product_timings};
 }
@@ -421,7 +427,7 @@ RunOptions step_options(const StepFlags& run, const harness::Machine& machine, c
     options.recipe = model::recipe_from_json(files::parse_json(text, where), where);
   } else if (!run.rung.empty()) {
     Ladder ladder = load_ladder(chosen_ladder(run.ladder));
-    ladder.start.deterministic |= flags.deterministic;
+    if (flags.deterministic) ladder.start["deterministic"] = true;
     options.model = ladder.workload.model;
     options.B = ladder.workload.B;
     options.T = ladder.workload.T;
@@ -442,7 +448,7 @@ RunOptions step_options(const StepFlags& run, const harness::Machine& machine, c
     }
     const Rung& chosen = rungs[find_rung(rungs, name_of(rungs[index]), names.rung, ladder.name)];
     options.id = name_of(chosen);
-    options.recipe = chosen.recipe;
+    options.recipe = recipe_of(chosen);
     options.applied = chosen.applied;
   }
   options.recipe.deterministic |= flags.deterministic;

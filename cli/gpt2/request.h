@@ -2,9 +2,10 @@
 // everything that would fail later.
 #pragma once
 
+#include "ablations/gpt2/modes.h"
+#include "ablations/gpt2/run.h"
 #include "ablations/plan/make_plan.h"
 #include "ablations/profile/estimate.h"
-#include "ablations/gpt2/run.h"
 #include "cli/command.h"
 #include "cli/place.h"
 
@@ -25,7 +26,8 @@ struct StudyFlags {
   int64_t limit_s = 900;
   bool quick = false;  // the first and the last rung, four repeats
   std::string shard;   // "2/4": that part of the runs
-  bool wait = false;   // until a device in use is free
+  TypedLine typed;
+  bool wait = false;  // until a device in use is free
 };
 
 // The step that a process runs; run_options() makes the options of a run of it.

@@ -2,8 +2,8 @@
 // pair, with a run's host memory and threads. Its memory is free again when it ends.
 #pragma once
 
-#include "ablations/profile/own_operations.h"
 #include "ablations/gpt2/options.h"
+#include "ablations/profile/own_operations.h"
 
 #include <string>
 

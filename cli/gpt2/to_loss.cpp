@@ -1,8 +1,8 @@
 // `ladder ablate --to-loss`: trains each rung with each seed, a process for each training, and what they show.
-#include "ablations/gpt2/ladder_file.h"
-#include "ablations/plan/make_plan.h"
 #include "ablations/gpt2/child.h"
+#include "ablations/gpt2/ladder_file.h"
 #include "ablations/gpt2/memory.h"
+#include "ablations/plan/make_plan.h"
 #include "ablations/run/run_setting.h"
 #include "ablations/run/study_folder.h"
 #include "cli/draw.h"
@@ -58,8 +58,9 @@ std::vector<Rung> rungs_to_train(const ToLossFlags& flags, const Ladder& ladder)
     rungs = std::move(chosen);
   }
   for (Rung& rung : rungs) {
-    const std::string obstacle = rung.recipe.data_parallel == model::Parallel::ddp ? "--to-loss trains in one process"
-                                                                                   : training_obstacle(rung.recipe);
+    const std::string obstacle = recipe_of(rung).data_parallel == model::Parallel::ddp
+                                     ? "--to-loss trains in one process"
+                                     : training_obstacle(recipe_of(rung));
     if (rung.status != Rung::Status::planned || obstacle.empty()) continue;
     rung.status = Rung::Status::not_applicable;
     rung.reason = obstacle;
@@ -111,7 +112,7 @@ void check_validations(const TrainingSettings& settings) {
 
 TimeToLoss planned_study(const ToLossFlags& flags) {
   Ladder ladder = load_ladder(chosen_ladder(flags.ladder));
-  ladder.start.deterministic |= flags.training.workload.deterministic;
+  if (flags.training.workload.deterministic) ladder.start["deterministic"] = true;
   TimeToLoss study;
   study.ladder = {.name = ladder.name, .title = ladder.title, .file = ladder.file};
   study.loss = *flags.loss;
@@ -123,7 +124,7 @@ TimeToLoss planned_study(const ToLossFlags& flags) {
 
   TrainingFlags of_reference = flags.training;
   of_reference.workload = sized_as(ladder.workload, of_reference.workload);
-  of_reference.recipe = model::to_json(reference.recipe).dump();
+  of_reference.recipe = reference.recipe.dump();
   of_reference.validations = 20;
   study.training = prepared_training(of_reference).training;
   check_validations(study.training.settings);
@@ -138,7 +139,7 @@ TimeToLoss planned_study(const ToLossFlags& flags) {
 std::set<model::Device> devices_trained_on(const TimeToLoss& study) {
   std::set<model::Device> devices;
   for (const RungToLoss& rung : study.rungs) {
-    if (rung.status == Rung::Status::planned) devices.insert(rung.recipe.device);
+    if (rung.status == Rung::Status::planned) devices.insert(recipe_of(rung).device);
   }
   return devices;
 }

@@ -158,8 +158,9 @@ void print_training_begin(const PreparedTraining& prepared, int64_t first_step, 
 }
 
 void note_other_program(const Training& training) {
-  const std::vector<std::string> different =
-      compare_programs(training.environment, environment_here(), training.settings.recipe.device).differences;
+  const std::vector<std::string> different = compare_programs(training.environment, environment_here(),
+                                                              device_of(training.settings.recipe) == DeviceKind::cuda)
+                                                 .differences;
   if (different.empty()) return;
   fmt::print(stderr,
              "note: this is not the program that began the training, so losses may differ in their last "
@@ -332,7 +333,7 @@ int train(const TrainFlags& flags) {
           : std::nullopt;
   model::TrainerOptions options = trainer_options(settings, kept.first_step(), ranks);
   options.work = work_of_ranks(training);
-  model::Trainer trainer(config_of(prepared.options), settings.recipe, options, prepared.data.training,
+  model::Trainer trainer(config_of(prepared.options), prepared.options.recipe, options, prepared.data.training,
                          model::step_parts());
   if (kept.from) {
     load_checkpoint(trainer, kept.latest());
@@ -344,7 +345,7 @@ int train(const TrainFlags& flags) {
 
   TrainingHooks hooks;
   if (writer) hooks.sample = [&] { return writer->text_by(trainer); };
-  hooks.log_every = flags.log_every.value_or(settings.recipe.device == model::Device::cuda ? 10 : 1);
+  hooks.log_every = flags.log_every.value_or(device_of(settings.recipe) == DeviceKind::cuda ? 10 : 1);
   for (const TrainingStep& step : before) {
     if (step.loss) hooks.losses_before.push_back(*step.loss);
   }

@@ -3,6 +3,7 @@
 #include "ablations/gpt2/ladder_file.h"
 #include "ablations/techniques/techniques.h"
 #include "ablations/training/checkpoints.h"
+#include "cli/gpt2/fastest_rung.h"
 #include "cli/gpt2/request.h"
 #include "cli/gpt2/tokenize.h"
 #include "files/files.h"
@@ -18,7 +19,6 @@
 #include "model/optimizer.h"
 #include "model/ranks.h"
 #include "model/trainer.h"
-#include "study/archive/fastest_rung.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -70,17 +70,17 @@ ChosenRecipe chosen_recipe(const TrainingFlags& flags) {
                         shown->finished.substr(0, 10), but)};
   }
   Ladder ladder = load_ladder(chosen_ladder(""));
-  ladder.start.deterministic |= flags.workload.deterministic;
-  if (is_shared) ladder.start.data_parallel = model::Parallel::ddp;
+  if (flags.workload.deterministic) ladder.start["deterministic"] = true;
+  if (is_shared) ladder.start["data_parallel"] = "ddp";
   const std::vector<Rung> rungs = climb(ladder, harness::this_machine());
   const auto applies = [](const Rung& rung) {  // what fp8 does to a long training has been tried on a small model only
-    return rung.status != Rung::Status::not_applicable && rung.recipe.fp8 == model::Fp8::off;
+    return rung.status != Rung::Status::not_applicable && recipe_of(rung).fp8 == model::Fp8::off;
   };
   const auto last = std::find_if(rungs.rbegin(), rungs.rend(), applies);
   const Rung& rung = last == rungs.rend() ? rungs.front() : *last;
-  return {model::to_json(rung.recipe).dump(), fmt::format("ladder {} up to \"{}\", its last rung in 16 or 32 bits that "
-                                                          "this machine can have (--recipe chooses another){}",
-                                                          ladder.name, rung.title, but)};
+  return {rung.recipe.dump(), fmt::format("ladder {} up to \"{}\", its last rung in 16 or 32 bits that "
+                                          "this machine can have (--recipe chooses another){}",
+                                          ladder.name, rung.title, but)};
 }
 
 // A run of the same work: run_options() checks model, sizes, recipe and device.
@@ -271,7 +271,7 @@ PreparedTraining prepared_training(const TrainingFlags& given) {
   Training training{.created = harness::utc_now(), .recipe_from = recipe.from};
   TrainingSettings& settings = training.settings;
   settings.model = options.model;
-  settings.recipe = options.recipe;
+  settings.recipe = model::to_json(options.recipe);
   settings.B = options.B;
   settings.T = options.T;
   settings.ranks = options.ranks;
@@ -322,7 +322,7 @@ PreparedTraining prepared_training(const TrainingFlags& given) {
 
 PreparedTraining prepared_again(const TrainingFlags& flags, const Training& training) {
   const TrainingSettings& settings = training.settings;
-  const RunOptions options = run_like(workload_again(flags, training), model::to_json(settings.recipe).dump());
+  const RunOptions options = run_like(workload_again(flags, training), settings.recipe.dump());
   if (options.ranks != settings.ranks) {
     throw std::invalid_argument(fmt::format("--resume: WORLD_SIZE must be {}, as when the training began, got {}",
                                             settings.ranks.value_or(1), options.ranks.value_or(1)));

@@ -71,31 +71,28 @@ void LineSplitter::end_line(LogLine& line, std::vector<LogLine>& out) {
   }
 }
 
-StepPattern::StepPattern(const std::string& pattern) {
+LinePattern::LinePattern(const std::string& pattern) {
   int error = 0;
   PCRE2_SIZE offset = 0;
   pcre2_code* code =
       pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(), 0, &error, &offset, nullptr);
-  const std::string shown = files::shortened(files::printable(pattern), 60);
+  shown_ = files::shortened(files::printable(pattern), 60);
   if (code == nullptr) {
     std::array<PCRE2_UCHAR, 160> message{};
     pcre2_get_error_message(error, message.data(), message.size());
-    throw std::invalid_argument(fmt::format("'{}' is no regular expression: {} (at byte {})", shown,
+    throw std::invalid_argument(fmt::format("'{}' is no regular expression: {} (at byte {})", shown_,
                                             reinterpret_cast<const char*>(message.data()), offset));
   }
   code_ = {code, [](const pcre2_code* owned) { pcre2_code_free(const_cast<pcre2_code*>(owned)); }};
-  const auto has = [&](const char* name) {
-    return pcre2_substring_number_from_name(code, reinterpret_cast<PCRE2_SPTR>(name)) > 0;
-  };
-  names_step_ = has("step");
-  names_loss_ = has("loss");
-  if (!names_step_ && !names_loss_) {
-    throw std::invalid_argument(fmt::format("'{}' has neither a group (?P<step>...) nor (?P<loss>...)", shown));
-  }
 }
 
-StepPattern::Found StepPattern::find(std::string_view line) const {
-  Found found;
+bool LinePattern::names(const char* group) const {
+  return pcre2_substring_number_from_name(code_.get(), reinterpret_cast<PCRE2_SPTR>(group)) > 0;
+}
+
+std::vector<std::optional<Figure>> LinePattern::find(std::string_view line,
+                                                     const std::vector<const char*>& groups) const {
+  std::vector<std::optional<Figure>> found(groups.size());
   const std::unique_ptr<pcre2_match_data, void (*)(pcre2_match_data*)> match(
       pcre2_match_data_create_from_pattern(code_.get(), nullptr), pcre2_match_data_free);
   const std::unique_ptr<pcre2_match_context, void (*)(pcre2_match_context*)> limits(pcre2_match_context_create(nullptr),
@@ -105,7 +102,7 @@ StepPattern::Found StepPattern::find(std::string_view line) const {
                   limits.get()) < 1) {
     return found;
   }
-  const auto group = [&](const char* name) -> std::optional<Figure> {
+  const auto number = [&](const char* name) -> std::optional<Figure> {
     PCRE2_UCHAR* begin = nullptr;
     PCRE2_SIZE size = 0;
     if (pcre2_substring_get_byname(match.get(), reinterpret_cast<PCRE2_SPTR>(name), &begin, &size) != 0) return {};
@@ -117,11 +114,24 @@ StepPattern::Found StepPattern::find(std::string_view line) const {
     if (figure.size == 0 || figure.size != text.size()) return {};
     return figure;
   };
-  found.step = group("step");
+  std::ranges::transform(groups, found.begin(), number);
+  return found;
+}
+
+StepPattern::StepPattern(const std::string& pattern)
+    : pattern_(pattern), names_step_(pattern_.names("step")), names_loss_(pattern_.names("loss")) {
+  if (!names_step_ && !names_loss_) {
+    throw std::invalid_argument(
+        fmt::format("'{}' has neither a group (?P<step>...) nor (?P<loss>...)", pattern_.shown()));
+  }
+}
+
+StepPattern::Found StepPattern::find(std::string_view line) const {
+  const auto groups = pattern_.find(line, {"step", "loss", "tokens_per_s"});
+  Found found{.step = groups[0], .loss = groups[1], .tokens_per_s = {}};
   if (found.step && !found.step->whole) found.step.reset();
-  found.loss = group("loss");
   if (bool{found.step} != names_step_ || bool{found.loss} != names_loss_) return {};
-  if (const auto rate = group("tokens_per_s")) found.tokens_per_s = rate->value;
+  if (groups[2]) found.tokens_per_s = groups[2]->value;
   return found;
 }
 

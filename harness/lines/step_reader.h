@@ -49,8 +49,23 @@ class LineSplitter {
   uint64_t reads_ = 0;
 };
 
-// A regular expression of the user's (PCRE2) with groups (?P<step>...), (?P<loss>...) or both, and perhaps
-// (?P<tokens_per_s>...).
+// A regular expression of the user's (PCRE2), whose named groups are numbers.
+class LinePattern {
+ public:
+  // Throws std::invalid_argument for a bad one.
+  explicit LinePattern(const std::string& pattern);
+  [[nodiscard]] bool names(const char* group) const;
+  // One for each group; none: the line does not match, the pattern has no such group, or the group is no number.
+  [[nodiscard]] std::vector<std::optional<Figure>> find(std::string_view line,
+                                                        const std::vector<const char*>& groups) const;
+  [[nodiscard]] const std::string& shown() const { return shown_; }  // for a message
+
+ private:
+  std::string shown_;
+  std::shared_ptr<const pcre2_real_code_8> code_;
+};
+
+// One with groups (?P<step>...), (?P<loss>...) or both, and perhaps (?P<tokens_per_s>...).
 class StepPattern {
  public:
   // Throws std::invalid_argument for a bad one.
@@ -62,8 +77,8 @@ class StepPattern {
   [[nodiscard]] Found find(std::string_view line) const;  // nothing, if a group that it names is no number
 
  private:
-  bool names_step_ = false, names_loss_ = false;
-  std::shared_ptr<const pcre2_real_code_8> code_;
+  LinePattern pattern_;
+  bool names_step_, names_loss_;
 };
 
 class StepReader {

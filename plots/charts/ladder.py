@@ -7,7 +7,7 @@ ladder.
 
 from charts import Chart, Missing, about
 from charts.rungs import Rows, disturbed, interval, place_ends, row, whiskers_said, with_interval
-from study import are_independent, faster, has_number, is_usable, memory_unit, mfu, no_interval, own_rungs, runs_said, slower, timed_unit, unclear
+from study import are_independent, compared as compared_number, compared_unit, faster, has_number, is_of_value, is_usable, memory_unit, mfu, no_interval, own_rungs, runs_said, slower, timed_unit, unclear
 from theme import BAR, GREY, INK, PALE_BAR, SAVED, SLOWER_BAR, SLOWER_INK, SMALL, whiskers
 from words import count, digits3, memory, milliseconds, percent, times
 
@@ -18,8 +18,10 @@ def compared(what, ratio):
     return with_interval(f"{what} {times(ratio['ratio'])}", *interval(ratio), times) + (", no clear change" if unclear(ratio) else "")
 
 
-def rate_of(rung):
-    """Tokens per second; of a command that does not tell its tokens, steps per second."""
+def rate_of(study, rung):
+    """Tokens per second; of a command that does not tell its tokens, steps per second. Or the number that the study compares."""
+    if is_of_value(study):
+        return compared_number(study, rung)
     if rung["tokens_per_s"] is not None:
         return rung["tokens_per_s"]
     ms = rung["ms_per_step"]
@@ -27,6 +29,8 @@ def rate_of(rung):
 
 
 def rate_unit(study):
+    if is_of_value(study):
+        return compared_unit(study)
     return f"{timed_unit(study)}s/s" if all(rung["tokens_per_s"] is None for rung in own_rungs(study)) and any(has_number(rung) for rung in own_rungs(study)) else "tokens/s"
 
 
@@ -40,7 +44,7 @@ def rows(study):
         out.append(d)
         if not has_number(rung):
             continue
-        rate, step, total = rate_of(rung), rung["speedup_previous"], rung["speedup_first"]
+        rate, step, total = rate_of(study, rung), rung["speedup_previous"], rung["speedup_first"]
         d["rate"], (d["lo"], d["hi"]) = rate["median"], interval(rate)
         d["text"] = count(d["rate"]) + disturbed(rung)
         said = [with_interval(f"{d['rung']}: {count(d['rate'])} {rate_unit(study)}", d["lo"], d["hi"], count), milliseconds(rung["ms_per_step"]["median"])]
@@ -59,7 +63,7 @@ def rows(study):
         d["kept"] = before if d["change"] == "gained" else d["rate"]
         if not by_first or position == 0:
             before = d["rate"]
-        d["ms"] = digits3(rung["ms_per_step"]["median"])
+        d["ms"] = digits3(rung["ms_per_step"]["median"] / (1000 if timed_unit(study) == "run" else 1))
         if rung["peak_memory_bytes"] is not None:
             d["memory"] = memory(rung["peak_memory_bytes"], unit)
         if mfu(rung) is not None:
@@ -101,7 +105,7 @@ def drawing(study, data):
                "encoding": {"y": rows_.y, "x": x, "x2": {"field": "before"},
                             "color": {"condition": {"test": "datum.change === 'lost'", "value": SLOWER_BAR}, "value": SAVED}}}
     columns = [*([] if by_first else [("step", "× step", {"ink": "step_ink"})]),
-               ("total", "× first" if by_first else "× total", {"ink": "total_ink", "fontWeight": "bold"}), ("ms", "ms", {}),
+               ("total", "× first" if by_first else "× total", {"ink": "total_ink", "fontWeight": "bold"}), ("ms", "s" if timed_unit(study) == "run" else "ms", {}),
                ("memory", memory_unit(study)[0], {}), *([("mfu", "MFU", {})] * any(d["mfu"] != "—" for d in data))]
     texts = rows_.texts(columns)
     texts[0]["encoding"]["href"] = {"field": "link", "type": "nominal"}  # a rung's name leads to what is folded of it

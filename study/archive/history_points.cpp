@@ -195,6 +195,10 @@ void add_points(const Study& study, const std::string& file, std::vector<History
   const std::string plan =
       fmt::format("{}, {}, {}, {}, {} x {} x {}", study.ladder.name, name_of(study.mode),
                   study.swept ? name_of(*study.swept) : "", planned.model, planned.B, planned.T, planned.accumulation);
+  if (study.metric && !study.metric->pattern.empty()) {
+    notes.push_back(fmt::format("{}: is left out: it compares {}, not times", file, study.metric->name));
+    return;
+  }
   for (const StudyRung& rung : study.rungs) {
     const bool was_planned = rung.status != RungStatus::not_applicable && rung.status != RungStatus::not_measured;
     if (rung.peer || !was_planned) continue;
@@ -222,12 +226,8 @@ void add_points(const Study& study, const std::string& file, std::vector<History
                        .fault = why_unused(study, rung),
                        .ms_per_step = ms,
                        .disturbed = rung.flags.has_value()};
-    try {
-      point.recipe_hash = rung.command ? command_hash(rung.command->text) : recipe_hash(rung.recipe, workload);
-    } catch (const std::invalid_argument& error) {
-      notes.push_back(fmt::format("{}: rung \"{}\" is left out: {}", file, rung.title, error.what()));
-      continue;
-    }
+    point.recipe_hash =
+        rung.command ? command_hash(rung.command->text, rung.command->unit) : recipe_hash(rung.recipe, workload);
     points.push_back(std::move(point));
   }
 }

@@ -23,7 +23,7 @@ std::string last_part(const fs::path& path) {
 
 StudyFiles computed_study(const Plan& plan, const fs::path& folder) {
   check_records_are_of(plan, folder, Unnamed::counts);
-  StudyFiles files{.source = last_part(folder), .study = sealed(analyse(plan, folder), folder)};
+  StudyFiles files{.source = last_part(folder), .plan = plan, .study = sealed(analyse(plan, folder), folder)};
   files.edits = edits_since(plan, folder);
   for (const StudyRun& run : files.study.runs) {
     files.records.emplace_back();

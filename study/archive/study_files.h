@@ -15,6 +15,7 @@ namespace study {
 
 struct StudyFiles {
   std::string source;  // the last part of its name, printable
+  Plan plan;
   Study study;
   std::vector<std::optional<Record>> records;        // one for each of the study's runs; none: none that ended well
   std::vector<std::optional<Record>> first_records;  // likewise, of runs that were disturbed and made again

@@ -1,14 +1,10 @@
 #include "study/archive/verify.h"
 
-#include "ablations/gpt2/reproduce.h"
-#include "ablations/gpt2/run.h"
 #include "ablations/run/run_setting.h"
 #include "ablations/run/study_folder.h"
-#include "ablations/techniques/techniques.h"
 #include "files/files.h"
 #include "harness/lines/step_pace.h"
 #include "harness/stats/stats.h"
-#include "model/config.h"
 #include "study/analysis.h"
 #include "study/archive/seal.h"
 
@@ -33,7 +29,7 @@ namespace {
 // Whether that is a recipe's field with its plain value. An older recipe lacks the field and means its plain value. A
 // newer program may have written that value into the study.
 bool is_plain_in_recipe(const std::string& object, const std::string& field, const Json& value) {
-  static const Json plain = model::to_json(model::Recipe());
+  const Json& plain = plain_recipe();
   return object.ends_with("/recipe") && plain.contains(field) && plain.at(field) == value;
 }
 
@@ -125,7 +121,7 @@ std::vector<Finding> check_command(const Record& record, const std::string& name
 }
 
 // What a record derives from its own steps and observations.
-std::vector<Finding> check_record(const Record& record, const std::string& name, bool is_this_program) {
+std::vector<Finding> check_record(const Record& record, const std::string& name, const files::Json& computed) {
   const RunTiming& timing = record.timing;
   const std::vector<double>& step_ms = timing.step_ms;
   if (record.command) return check_command(record, name);
@@ -162,18 +158,9 @@ std::vector<Finding> check_record(const Record& record, const std::string& name,
   }
 
   Differences rest(name);
-  RunOptions options = options_of(record, name);
-  const Workload::Data& data = record.workload.data;
-  options.data = data.source;
-  rest.compare(json_of(record.workload), json_of(workload_of(options, data.sha256, data.tokens)), "/workload");
-  if (is_this_program) {
-    if (record.least_work) rest.compare(json_of(*record.least_work), json_of(least_work_of(options)), "/least_work");
-    const std::vector<double> faults(timing.page_faults.begin(), timing.page_faults.end());
-    const RunFacts facts{.observations = value_from<Observations>(record.observations, name),
-                         .page_faults_per_step = harness::median(std::span(faults).subspan(warmup)),
-                         .peak_bytes = record.memory.peak_bytes,
-                         .attentions = model::preset(options.model).n_layer * options.accumulation};
-    rest.compare(json_of(record.proofs), json_of(prove(options.recipe, facts)), "/proofs");
+  const Json stored = json_of(record);
+  for (const auto& [part, expected] : computed.items()) {
+    if (stored.contains(part)) rest.compare(stored.at(part), expected, "/" + part);
   }
   append(summary.findings, std::move(rest.findings));
   return summary.findings;
@@ -181,7 +168,7 @@ std::vector<Finding> check_record(const Record& record, const std::string& name,
 
 }  // namespace
 
-Recomputed recompute(const fs::path& folder, const Study& stored) {
+Recomputed recompute(const fs::path& folder, const Study& stored, const ComputeAgain& compute_again) {
   const Plan plan = open_study(folder);
   Recomputed result{.study = {}, .hashes = hashes_of(folder), .findings = {}, .unchecked = {}};
   const Environment here = environment_of_program();
@@ -207,7 +194,9 @@ Recomputed recompute(const fs::path& folder, const Study& stored) {
     if (!record.is_ok()) continue;
     const bool is_this_program = are_of_one_program(record.environment, here);
     try {
-      append(result.findings, check_record(record, name, is_this_program));
+      const bool is_ours = !record.is_of_peer() && !record.command;
+      const Json computed = is_ours && compute_again ? compute_again(record, name, is_this_program) : Json::object();
+      append(result.findings, check_record(record, name, computed));
     } catch (const std::exception& error) {  // a field that is not there or of another kind
       result.findings.push_back({name, "", error.what(), "a record that can be computed again"});
     }
@@ -218,7 +207,9 @@ Recomputed recompute(const fs::path& folder, const Study& stored) {
     }
     if (!is_this_program && !record.is_of_peer() && !record.command) ++other_programs;
   }
-  if (other_programs > 0) {
+  if (!plan.commands && !compute_again) {
+    result.unchecked.emplace_back("sizes and proofs of records were not computed again: only the full build can");
+  } else if (other_programs > 0) {
     result.unchecked.push_back(
         fmt::format("the proofs of {} records were not computed again from their observations, because another version "
                     "of the program made them",
@@ -243,7 +234,7 @@ std::vector<Finding> compare_study(const Json& study, const Recomputed& recomput
   return findings;
 }
 
-Verification verify_study(const fs::path& folder) {
+Verification verify_study(const fs::path& folder, const ComputeAgain& compute_again) {
   for (const char* name : {"plan.json", study_file}) {
     if (!fs::exists(folder / name)) {
       throw std::invalid_argument(
@@ -259,7 +250,7 @@ Verification verify_study(const fs::path& folder) {
     append(verification.findings, changed_files(*stored.hashes, hashes_of(folder)));  // the rest may be unreadable
     const std::optional<std::string>& commit = stored.environment.git_commit;
     if (commit != environment_of_program().git_commit) verification.made_by = dumped(json_of(commit));
-    const Recomputed recomputed = recompute(folder, stored);
+    const Recomputed recomputed = recompute(folder, stored, compute_again);
     verification.findings = recomputed.findings;
     append(verification.findings, compare_study(study, recomputed));
     verification.unchecked = recomputed.unchecked;

@@ -7,11 +7,16 @@
 #include "study/archive/seal.h"
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
 namespace study {
+
+// Parts of a good record that follow from its recipe and observations, by their names in it: "proofs". `where` begins
+// the message of std::invalid_argument. Null: this program cannot compute them.
+using ComputeAgain = std::function<files::Json(const Record& record, const std::string& where, bool is_this_program)>;
 
 // What study.json must say. Throws std::invalid_argument for a plan, record or trace that cannot be read.
 struct Recomputed {
@@ -23,7 +28,7 @@ struct Recomputed {
 };
 
 // `stored`: the study.json, for the environment of a study that has no records.
-Recomputed recompute(const std::filesystem::path& folder, const Study& stored);
+Recomputed recompute(const std::filesystem::path& folder, const Study& stored, const ComputeAgain& compute_again);
 
 // Where study.json differs from what it must say.
 std::vector<Finding> compare_study(const files::Json& study, const Recomputed& recomputed);
@@ -37,6 +42,6 @@ struct Verification {
 
 // The whole of it. Throws std::invalid_argument for a folder without plan.json or study.json; what is there and cannot
 // be read is a finding.
-Verification verify_study(const std::filesystem::path& folder);
+Verification verify_study(const std::filesystem::path& folder, const ComputeAgain& compute_again);
 
 }  // namespace study

@@ -19,8 +19,6 @@ namespace study {
 
 namespace {
 
-model::Recipe recipe_of(const Record& record) { return record.known_recipe("record"); }
-
 using Match = std::pair<const Sample*, const Sample*>;
 
 // Takes samples out of the two lists.
@@ -126,7 +124,7 @@ ComparedRecipe compare_samples(const Sample& base, const Sample& head, const Com
   entry.label = head.label;
   entry.recipe_hash = recipe_hash_of(first);
   entry.recipe = first.recipe;
-  entry.recipe_diff = model::recipe_diff(recipe_of(base.records.front()), recipe_of(first));
+  entry.recipe_diff = recipe_diff(base.records.front().recipe, first.recipe);
   entry.setting = setting_of(first);
   entry.pairs = static_cast<int64_t>(pairs);
   entry.base_runs = std::ssize(base.records);
@@ -206,7 +204,7 @@ Matched match(const Side& base, const Side& head) {
   match_where(same_work);
   match_where([](const Sample& a, const Sample& b) {
     const Record &one = a.records.front(), &other = b.records.front();
-    return !one.command && !other.command && recipe_of(one) == recipe_of(other);
+    return !one.command && !other.command && recipe_diff(one.recipe, other.recipe).empty();
   });
   return result;
 }

@@ -156,8 +156,7 @@ GateOutcome worst_outcome(const Comparison& comparison, std::vector<std::string>
 // One program's losses are the same to the bit in every run. Several threads of a CPU add in the order in which they
 // are done.
 bool repeats_itself(const files::Json& recipe, int64_t threads) {
-  const model::Recipe known = model::recipe_from_json(recipe, "recipe");
-  return known.device == model::Device::cpu ? threads == 1 : known.deterministic;
+  return device_of(recipe) == DeviceKind::cpu ? threads == 1 : files::field_or_null(recipe, "deterministic") == true;
 }
 
 void warn(const Plan& plan, const Measurements& measured, const ComparedRecipe& entry,

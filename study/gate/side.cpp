@@ -71,7 +71,7 @@ void add_records(Side& side, const fs::path& folder) {
 }  // namespace
 
 std::string recipe_hash_of(const Record& record) {
-  if (record.command) return command_hash(record.command->text);
+  if (record.command) return command_hash(record.command->text, record.command->unit);
   return recipe_hash(record.recipe, record.workload);
 }
 
@@ -79,6 +79,11 @@ void add_record(Side& side, const std::string& label, const Record& record, cons
   std::string why = why_no_number(record);
   if (why.empty() && rung != nullptr && !rung->is_measured()) {
     why = fmt::format("its rung is {}: {}", name_of(rung->status), rung->reason);
+  }
+  const auto is_value = [](const auto& number) { return !number.first.starts_with("seconds"); };
+  if (const auto& command = record.command; why.empty() && command) {
+    const auto value = std::ranges::find_if(command->numbers, is_value);
+    if (value != command->numbers.end()) why = fmt::format("its study compares {}, not times", value->first);
   }
   if (!why.empty()) {
     side.left_out.push_back(fmt::format("{}: {}", record.id, why));

@@ -1,6 +1,6 @@
 #include "study/training/quality.h"
 
-#include "ablations/gpt2/ladder_file.h"
+#include "ablations/plan/make_plan.h"
 #include "harness/stats/stats.h"
 
 #include <algorithm>

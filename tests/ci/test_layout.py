@@ -9,8 +9,11 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HARNESS = {"harness/stats", "harness/machine", "harness/process", "harness/lines", "harness/clock", "harness/observe", "harness/gpu"}
 GROUND = {"files", "text"}
-MEASURED = {"model", "harness", "results", *GROUND}
-# What each room may use besides itself, up to the folder's name.
+SEEN = {"harness", "results", *GROUND}
+STUDIES = {*SEEN, "ablations/plan", "ablations/run", "study"}  # of any program's runs
+STEPS = {*SEEN, "model", "ablations/techniques"}
+GPT2 = {*STEPS, "ablations/plan", "ablations/run", "ablations/gpt2"}
+# What each room may use besides itself, up to the folder's name. Of GPT-2 know only the rooms with "model".
 BELOW = {
     "files": set(),
     "text": {"files"},
@@ -22,21 +25,22 @@ BELOW = {
     "harness/clock": {"harness/machine"},
     "harness/observe": {"files"},
     "harness/gpu": {"files", "harness/machine", "harness/process", "harness/observe"},
-    "results": {"model", "harness", *GROUND},
-    "ablations/techniques": MEASURED,
-    "ablations/plan": {*MEASURED, "ablations/techniques"},
-    "ablations/run": {*MEASURED, "ablations/techniques", "ablations/plan"},
-    "study/trace": MEASURED,
-    "study/training": {*MEASURED, "ablations/plan", "ablations/run"},
-    "ablations/profile": {*MEASURED, "ablations/techniques", "ablations/plan", "ablations/run", "study/trace"},
-    "ablations/training": {*MEASURED, "ablations/techniques", "ablations/plan", "ablations/run", "ablations/profile", "study/trace", "study/training"},
-    "ablations/micro": {*MEASURED, "ablations/techniques", "ablations/profile"},
-    "study": {*MEASURED, "ablations/plan", "ablations/run", "study/trace"},
-    "study/archive": {*MEASURED, "ablations", "study"},
-    "study/gate": {*MEASURED, "ablations/plan", "ablations/run", "study", "study/archive"},
-    "plots": {*MEASURED, "ablations", "study"},
-    "cli": {*MEASURED, "ablations", "study", "plots"},
-    "cli/gpt2": {*MEASURED, "ablations", "study", "plots", "cli"},
+    "results": {"harness", *GROUND},
+    "ablations/plan": SEEN,
+    "ablations/run": {*SEEN, "ablations/plan"},
+    "ablations/techniques": {*SEEN, "model"},
+    "ablations/gpt2": {*STEPS, "ablations/plan", "ablations/run"},
+    "ablations/profile": {*GPT2, "study/trace"},
+    "ablations/training": {*GPT2, "ablations/profile", "study/trace", "study/training"},
+    "ablations/micro": {*STEPS, "ablations/profile"},
+    "study/trace": SEEN,
+    "study/training": {*SEEN, "ablations/plan", "ablations/run"},
+    "study": {*SEEN, "ablations/plan", "ablations/run", "study/trace"},
+    "study/archive": STUDIES,
+    "study/gate": {*STUDIES, "study/archive"},
+    "plots": STUDIES,
+    "cli": {*STUDIES, "plots"},
+    "cli/gpt2": {*STUDIES, "model", "ablations", "plots", "cli"},
 }
 
 
@@ -79,6 +83,13 @@ def test_every_folder_is_in_the_layout() -> None:
 
 def test_arrows_point_one_way() -> None:
     assert wrong_arrows(ROOT) == []
+
+
+def test_studies_know_nothing_of_gpt2() -> None:
+    """`ladder` is made of these rooms: a study of any program's runs."""
+    gpt2 = {"model", "ablations", *(room for room in BELOW if room.startswith("ablations/") and room[10:] not in ("plan", "run"))}
+    for room in ("files", "text", "results", "ablations/plan", "ablations/run", "cli", *(room for room in BELOW if room.split("/")[0] in ("harness", "study", "plots"))):
+        assert not BELOW[room] & gpt2, room
 
 
 def shared_names(root: pathlib.Path) -> dict[str, list[str]]:
@@ -126,6 +137,11 @@ def test_namespaces_are_called_as_rooms(tmp_path) -> None:
     ("model", "harness/clock/clock.h"),
     ("harness/stats", "harness/clock/clock.h"),
     ("results", "ablations/plan/make_plan.h"),
+    ("results", "model/recipe.h"),
+    ("study", "ablations/techniques/techniques.h"),
+    ("ablations/run", "ablations/gpt2/options.h"),
+    ("plots", "ablations/profile/rates.h"),
+    ("cli", "cli/gpt2/request.h"),
     ("ablations/plan", "ablations/run/runner.h"),
     ("ablations/micro", "ablations/plan/make_plan.h"),
     ("study/archive", "study/gate/side.h"),

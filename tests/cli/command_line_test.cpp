@@ -3,9 +3,12 @@
 #include "cli/gpt2/commands.h"
 #include "files/files.h"
 #include "files/resources.h"
+#include "model/config.h"
+#include "model/execution.h"
 #include "plots/report_document.h"
-#include "plots/techniques_page.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -49,10 +52,18 @@ TEST(CommandLine, EveryCommandIsListed) {
   }
 }
 
+TEST(CommandLine, HelpNamesTheModels) {
+  const WholeCommandLine line;
+  const std::string help = line.find("run")->get_option("--model")->get_description();
+  EXPECT_TRUE(help.starts_with(fmt::format("{}", fmt::join(model::preset_names(), ", ")))) << help;
+  const std::string warmup = line.find("run")->get_option("--warmup")->get_description();
+  EXPECT_TRUE(warmup.ends_with(std::to_string(model::runs_before_replay))) << warmup;
+}
+
 TEST(CommandLine, LadderHasWhatNeedsNoPyTorch) {
   int given_away = 0;
   CommandLine line([&] { return ++given_away; });
-  add_commands_of_ladder(line, [](const GateFlags&) { return 0; });
+  add_commands_of_ladder(line);
   const auto run = [&](std::vector<std::string> words) {
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());
@@ -60,8 +71,8 @@ TEST(CommandLine, LadderHasWhatNeedsNoPyTorch) {
   };
   EXPECT_EQ(run({"ladder", "ablate", "--no-such-flag"}), 1);  // nothing of it is parsed
   EXPECT_EQ(run({"ladder", "help", "train"}), 2);
-  EXPECT_EQ(run({"ladder", "gate", "--pairs", "6"}), 0);
-  EXPECT_EQ(given_away, 2);
+  EXPECT_EQ(run({"ladder", "gate", "--pairs", "6"}), 3);
+  EXPECT_EQ(given_away, 3);
 }
 
 TEST(CommandLine, EveryExampleParses) {

@@ -45,11 +45,11 @@ std::vector<Rung> rungs() {
   std::vector<Rung> all = climb(ladder, harness::this_machine());
   std::replace(ladder.rungs.begin(), ladder.rungs.end(), std::string("bf16"), std::string("fp16"));
   for (const Rung& rung : climb(ladder, harness::this_machine())) {
-    if (rung.recipe.autocast == Autocast::fp16) all.push_back(rung);
+    if (recipe_of(rung).autocast == Autocast::fp16) all.push_back(rung);
   }
   if (!rehearsal()) {
     for (const Rung& rung : climb(load_ladder("gpt2"), harness::this_machine())) {
-      if (rung.recipe.norm == Norm::fused) all.push_back(rung);
+      if (recipe_of(rung).norm == Norm::fused) all.push_back(rung);
     }
   }
   std::erase_if(all, [](const Rung& rung) { return rung.status != Rung::Status::planned; });
@@ -63,13 +63,13 @@ TEST(Rungs, AreProvenAndLearnTheSame) {
   options.max_steps += observed_steps;
   ASSERT_GE(rungs().size(), 4U);
   for (const Rung& rung : rungs()) {
-    SCOPED_TRACE(fmt::format("{}: {}", rung.title, to_json(rung.recipe).dump()));
-    Trainer trainer(small(), rung.recipe, options, tokens(), step_parts());
+    SCOPED_TRACE(fmt::format("{}: {}", rung.title, rung.recipe.dump()));
+    Trainer trainer(small(), recipe_of(rung), options, tokens(), step_parts());
     for (int64_t step = 0; step < steps; ++step) trainer.step();
     const std::vector<double> seen = trainer.losses();
     // A skipped step leaves the weights where they were: only what comes before it can be compared.
     if (trainer.skipped_steps() == 0) {
-      const ExpectedLosses expected = expected_losses(rung.recipe);
+      const ExpectedLosses expected = expected_losses(recipe_of(rung));
       const Guard verdict = guard(seen, reference, expected.tolerance, expected.offset);
       EXPECT_TRUE(verdict.passed) << verdict.message;
     }
@@ -79,7 +79,7 @@ TEST(Rungs, AreProvenAndLearnTheSame) {
                          .peak_bytes = int64_t{1} << 40,
                          .attentions = small().n_layer};
     ASSERT_TRUE(counted(facts.observations)) << facts.observations.cuda_calls->unavailable.value_or("");
-    for (const Proof& proof : prove(rung.recipe, facts)) {
+    for (const Proof& proof : prove(recipe_of(rung), facts)) {
       if (proof.field == "host_memory") continue;
       EXPECT_TRUE(proof.passed) << proof.field << ": expected " << proof.expected << "; observed " << proof.observed;
     }
@@ -258,7 +258,7 @@ TEST(Training, GoesOnFromItsStateAndIsEvaluatedInBetween) {
 TEST(Ranks, ReduceWithinTheGraph) {
   if (rehearsal()) GTEST_SKIP() << "a CPU has no graphs";
   const Recipe separate = on_device({.execution = Execution::graph, .optimizer = Optimizer::fused});
-  for (Recipe recipe : std::vector<Recipe>{separate, rungs().back().recipe}) {
+  for (Recipe recipe : std::vector<Recipe>{separate, recipe_of(rungs().back())}) {
     const TrainerOptions options{.B = 2, .T = 64, .accumulation = 2, .max_steps = 20, .schedule = steep};
     const std::vector<double> expected = losses(small(), recipe, options);
     recipe.data_parallel = Parallel::ddp;

@@ -1,7 +1,7 @@
 // JSON documents of every kind, each followed to where the program shows what it holds.
 #include "ablations/gpt2/ladder_file.h"
-#include "ablations/plan/make_plan.h"
 #include "ablations/gpt2/modes.h"
+#include "ablations/plan/make_plan.h"
 #include "ablations/run/study_folder.h"
 #include "files/files.h"
 #include "files/json_file.h"

@@ -18,21 +18,36 @@ using namespace plots;
 constexpr model::Recipe in_float32{}, in_bf16{.autocast = model::Autocast::bf16},
     with_norm{.autocast = model::Autocast::bf16, .norm = model::Norm::fused};
 
+std::vector<Cost> costs(const Study& study, const model::Recipe& recipe) {
+  return step_costs(model::preset("gpt2-124m"), recipe, study.workload.B, study.workload.T, 1);
+}
+
+const model::Recipe recipes[] = {in_float32, in_bf16, with_norm};
+
 // float32, bf16, fused norm.
 Study counted() {
   Study study = made_up::study();
   study.environment.cpu.model = "A processor";
-  const model::Recipe recipes[] = {in_float32, in_bf16, with_norm};
   for (StudyRung& rung : study.rungs) {
-    rung.recipe = model::to_json(recipes[rung.index]);
-    rung.least_work = LeastWork{8e11, 3e10 - 1e9 * static_cast<double>(rung.index)};
+    rung.least_work = Work{8e11, 3e10 - 1e9 * static_cast<double>(rung.index)};
   }
   return study;
 }
 
+Plan planned() {
+  Plan plan;
+  for (const model::Recipe& recipe : recipes) {
+    Rung& rung = plan.rungs.emplace_back();
+    rung.recipe = model::to_json(recipe);
+    rung.work = ExpectedWork{.rate = ablations::rate_of(recipe), .operations = {}};
+    for (const Cost& cost : costs(made_up::study(), recipe)) rung.work->operations.push_back({cost.flops, cost.bytes});
+  }
+  return plan;
+}
+
 TraceDocument trace(const Study& study, const model::Recipe& recipe, double flops_per_s, double bytes_per_s) {
   TraceDocument made;
-  made.device = {recipe.device, "A processor"};
+  made.device = {DeviceKind::cpu, "A processor"};
   made.recipe = model::to_json(recipe);
   made.environment = study.environment;
   made.roofline =
@@ -43,14 +58,14 @@ TraceDocument trace(const Study& study, const model::Recipe& recipe, double flop
 // The sum over the operations of the longer of their two times.
 double seconds(const Study& study, const model::Recipe& recipe, double flops_per_s, double bytes_per_s) {
   double sum = 0;
-  for (const Cost& cost : step_costs(model::preset("gpt2-124m"), recipe, study.workload.B, study.workload.T, 1)) {
+  for (const Cost& cost : costs(study, recipe)) {
     sum += std::max(cost.flops / flops_per_s, cost.bytes / bytes_per_s);
   }
   return sum;
 }
 
 TEST(Predictions, WithoutLimitsAreOnlyWhatIsSaved) {
-  const std::vector<Prediction> predictions = predictions_of(counted(), {});
+  const std::vector<Prediction> predictions = predictions_of(counted(), planned(), {});
   ASSERT_EQ(predictions.size(), 3U);
   EXPECT_FALSE(predictions[0].saved.has_value());
   EXPECT_EQ(predictions[1].rung, 1U);
@@ -65,14 +80,14 @@ TEST(Predictions, RatiosAreOfTheLeastTimesAtTheRatesOfTraces) {
   // Of two traces of a kind the faster counts, and of the memory's rates the fastest.
   const std::vector<TraceDocument> traces{trace(study, in_bf16, 4e11, 3e10), trace(study, with_norm, 5e11, 2e10),
                                           trace(study, in_float32, 2e11, 4e10)};
-  const std::vector<Prediction> predictions = predictions_of(study, traces);
+  const std::vector<Prediction> predictions = predictions_of(study, planned(), traces);
   const double first = seconds(study, in_float32, 2e11, 4e10), second = seconds(study, in_bf16, 5e11, 4e10),
                third = seconds(study, with_norm, 5e11, 4e10);
   EXPECT_NEAR(predictions[1].ratio.value(), first / second, 1e-9);
   EXPECT_NEAR(predictions[2].ratio.value(), second / third, 1e-9);
   EXPECT_GT(predictions[2].ratio.value(), 1);  // fewer bytes
   // Of float32 products nothing is known.
-  const auto partly = predictions_of(study, {traces[0]});
+  const auto partly = predictions_of(study, planned(), {traces[0]});
   EXPECT_FALSE(partly[1].ratio.has_value());
   EXPECT_TRUE(partly[2].ratio.has_value());
 }
@@ -82,38 +97,38 @@ TEST(Predictions, TracesOfAnotherMachineAndWithoutLimitsDoNotCount) {
   TraceDocument other = trace(study, in_bf16, 5e11, 4e10), none = other, nothing = trace(study, in_bf16, 0, 4e10);
   other.environment.cpu.model = "Another processor";
   none.roofline.reset();
-  EXPECT_FALSE(predictions_of(study, {other, none, nothing})[2].ratio.has_value());
+  EXPECT_FALSE(predictions_of(study, planned(), {other, none, nothing})[2].ratio.has_value());
 }
 
 TEST(Predictions, ARefutedRatePredictsNothing) {
   const Study study = counted();
   TraceDocument trusted = trace(study, in_bf16, 5e11, 4e10), refuted = trusted;
   refuted.roofline->limits.refuted = "forward mlp ran at 2x the measured limit of compute";
-  EXPECT_TRUE(predictions_of(study, {trusted})[2].ratio.has_value());
-  EXPECT_FALSE(predictions_of(study, {refuted})[2].ratio.has_value());
+  EXPECT_TRUE(predictions_of(study, planned(), {trusted})[2].ratio.has_value());
+  EXPECT_FALSE(predictions_of(study, planned(), {refuted})[2].ratio.has_value());
 }
 
 TEST(Predictions, WhatTheCountsDoNotKnowHasNoRatio) {
-  Study study = counted();
-  model::Recipe flash = in_bf16;
-  flash.attention = model::Attention::flash;
-  study.rungs[2].recipe = model::to_json(flash);
-  study.rungs[2].least_work = study.rungs[1].least_work;
-  EXPECT_FALSE(predictions_of(study, {trace(study, in_bf16, 5e11, 4e10)})[2].ratio.has_value());
+  const Study study = counted();
+  Plan plan = planned();
+  plan.rungs[2].work = plan.rungs[1].work;  // of flash attention, for instance
+  EXPECT_FALSE(predictions_of(study, plan, {trace(study, in_bf16, 5e11, 4e10)})[2].ratio.has_value());
+  plan.rungs[2].work.reset();  // an older plan's
+  EXPECT_FALSE(predictions_of(study, plan, {trace(study, in_bf16, 5e11, 4e10)})[2].ratio.has_value());
 }
 
 TEST(Predictions, AreOfALadderWhoseRecordsCountOnly) {
   Study study = counted();
   study.rungs[1].least_work.reset();  // it has no run that counts
-  std::vector<Prediction> predictions = predictions_of(study, {});
+  std::vector<Prediction> predictions = predictions_of(study, planned(), {});
   ASSERT_EQ(predictions.size(), 2U);
   EXPECT_FALSE(predictions[1].saved.has_value()) << "the rung above is not known";
   study.rungs[1].status = RungStatus::not_applicable;  // then it is not the rung above
-  predictions = predictions_of(study, {});
+  predictions = predictions_of(study, planned(), {});
   EXPECT_DOUBLE_EQ(predictions.at(1).saved.value().bytes, 2e9);
   study.mode = Mode::factorial;
-  EXPECT_TRUE(predictions_of(study, {}).empty());
-  EXPECT_TRUE(predictions_of(made_up::study(), {}).empty());  // an older one
+  EXPECT_TRUE(predictions_of(study, planned(), {}).empty());
+  EXPECT_TRUE(predictions_of(made_up::study(), planned(), {}).empty());  // an older one
 }
 
 }  // namespace predictions_test

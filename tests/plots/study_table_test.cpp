@@ -42,7 +42,7 @@ StudyRung no_number(const std::string& label, RungStatus status, const std::stri
 Study study_of(const std::vector<StudyRung>& rungs, Mode mode = Mode::cumulative) {
   Study study;
   study.mode = mode;
-  study.device = {model::Device::cuda, "A device"};
+  study.device = {DeviceKind::cuda, "A device"};
   study.ladder.title = "A ladder";
   study.workload.model = "tiny";
   study.workload.T = 16;

@@ -17,7 +17,7 @@ Training training(int64_t steps) {
   settings.model = "tiny";
   settings.T = 32;
   settings.steps = steps;
-  settings.learning_rate = {{.peak = 6e-4, .floor = 6e-5, .warmup_steps = 2, .decay_steps = steps}};
+  settings.learning_rate = {.peak = 6e-4, .floor = 6e-5, .warmup_steps = 2, .decay_steps = steps};
   settings.clip = 1.0;
   settings.threads = 2;
   training.files.data = "text.txt";

@@ -16,20 +16,9 @@ namespace fs = std::filesystem;
 using namespace results;
 using files::Json;
 
-// A recipe's fields that a plan does not say, as in plans from before there were these fields, have their plain value.
-Json completed(Json plan) {
-  if (plan.contains("commands")) return plan;  // which have none
-  for (Json& rung : plan["rungs"]) {
-    Json recipe = model::to_json(model::Recipe());
-    recipe.update(rung["recipe"]);
-    rung["recipe"] = recipe;
-  }
-  return plan;
-}
-
 void expect_kept(const Json& json) {
   const Json again = json_of(value_from<Plan>(json, "the plan"));
-  EXPECT_TRUE(again.dump() == completed(json).dump()) << Json::diff(completed(json), again).dump(1);
+  EXPECT_TRUE(again.dump() == json.dump()) << Json::diff(json, again).dump(1);
 }
 
 Json recorded(const std::string& name) {
@@ -43,7 +32,6 @@ TEST(PlanDocument, OfTheEvidenceIsTheSameWhenCopied) {
     if (!fs::exists(study.path() / "plan.json")) continue;
     const Json json = files::read_any_json(study.path() / "plan.json");
     expect_kept(json);
-    expect_kept(completed(json));
     ++seen;
   }
   EXPECT_GE(seen, 6U);
@@ -94,7 +82,7 @@ TEST(PlanDocument, IsRefusedByItsSchemaOrWhereItContradictsItself) {
   EXPECT_EQ(refusal("/rungs/0/title", "t"), "accepted");
   EXPECT_NE(refusal("/rungs/0/status", "ready").find("plan.json: field [rungs][0][status]"), std::string::npos);
   EXPECT_NE(refusal("/swept", "seed").find("plan.json: field [swept]"), std::string::npos);
-  EXPECT_NE(refusal("/rungs/0/recipe/device", "tpu").find("plan.json: field [rungs][0][recipe]: recipe field"),
+  EXPECT_NE(refusal("/rungs/0/recipe/device", "tpu").find("plan.json: rung 0: recipe field \"device\""),
             std::string::npos);
   EXPECT_NE(refusal("/reference", 99).find("plan.json: reference 99 is not a rung"), std::string::npos);
 }
@@ -115,7 +103,7 @@ TEST(LadderDocument, MayLeaveOutWhatHasADefault) {
   const auto ladder = value_from<Ladder>(json, "the ladder");
   EXPECT_EQ(ladder.start_title, "baseline");
   EXPECT_EQ(ladder.workload.accumulation, 1);
-  EXPECT_EQ(ladder.start.optimizer, model::Optimizer::foreach);
+  EXPECT_EQ(ladder.start.at("optimizer"), "foreach");
   EXPECT_EQ(json_of(ladder), json);
   json["workload"]["accumulation"] = 4;
   EXPECT_EQ(json_of(value_from<Ladder>(json, "the ladder")), json);

@@ -22,7 +22,7 @@ Training training() {
   training.settings.T = 16;
   training.settings.positions = 64;
   training.settings.model = "tiny";
-  training.settings.recipe.autocast = model::Autocast::bf16;
+  training.settings.recipe["autocast"] = "bf16";
   training.settings.steps = 100;
   training.settings.clip = 1.0;
   training.settings.data = {.source = "book.txt", .sha256 = "ab", .tokens = 5000};
@@ -64,7 +64,7 @@ TEST(TrainingDocuments, SayWhatDiffers) {
   other.files.data = "/elsewhere/book.txt";  // its place does not matter
   other.keep = 7;
   EXPECT_TRUE(differences(training().settings, other.settings).empty());
-  other.settings.recipe.autocast = model::Autocast::off;
+  other.settings.recipe["autocast"] = "off";
   other.settings.seed = 2;
   other.settings.data.sha256 = "ef";
   EXPECT_EQ(differences(training().settings, other.settings),
@@ -76,9 +76,6 @@ TEST(TrainingDocuments, RefuseWhatTheyDoNotKnow) {
   Json json = json_of(training());
   json["settings"]["dropout"] = 0.1;
   EXPECT_NE(refusal<Training>(json).find("unknown field \"dropout\""), std::string::npos) << refusal<Training>(json);
-  json = json_of(training());
-  json["settings"]["recipe"]["autocast"] = "fp8";
-  EXPECT_NE(refusal<Training>(json).find("\"autocast\" must be one of off, bf16, fp16"), std::string::npos);
   json = json_of(training());
   json["settings"]["steps"] = 0;
   EXPECT_NE(refusal<Training>(json), "accepted");

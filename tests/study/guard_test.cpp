@@ -135,7 +135,9 @@ TEST(Guard, TheToleranceFollowsTheNumberTypes) {
   EXPECT_LT(expected_losses(float32).tolerance, expected_losses(tf32).tolerance);
   EXPECT_LT(expected_losses(tf32).tolerance, expected_losses(bf16).tolerance);
   // The wider one counts of two, wherever the ladder began.
-  const auto rung = [](const Recipe& recipe) { return Rung{.recipe = recipe, .losses = expected_losses(recipe)}; };
+  const auto rung = [](const Recipe& recipe) {
+    return Rung{.recipe = model::to_json(recipe), .losses = expected_losses(recipe)};
+  };
   const RunsByRepeat runs{{0, RunData{.losses = {10.0, 9.0}}}};
   for (const auto& [own, its] : {std::pair(bf16, float32), std::pair(float32, bf16), std::pair(bf16, bf16)}) {
     EXPECT_EQ(guard_rung(rung(own), runs, rung(its), runs).tolerance, expected_losses(bf16).tolerance);

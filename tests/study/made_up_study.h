@@ -39,7 +39,7 @@ inline void lose_number(StudyRung& rung, RungStatus status, const std::string& r
 inline Study study() {
   Study made;
   made.ladder = {.name = "gpt2", .title = "A ladder", .file = {}};
-  made.device = {model::Device::cpu, "A processor"};
+  made.device = {DeviceKind::cpu, "A processor"};
   made.workload.model = "gpt2-124m";
   made.workload.B = 4;
   made.workload.T = 256;

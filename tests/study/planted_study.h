@@ -39,19 +39,22 @@ class PlantedStudy : public testing::Test {
     // float32, bf16, fused: three rungs.
     const model::Recipe start, bf16{.autocast = model::Autocast::bf16},
         fused{.autocast = model::Autocast::bf16, .optimizer = model::Optimizer::fused};
-    plan_ = {.id = "test",
-             .created = "2026-01-01T00:00:00Z",
-             .ladder = {.name = "test", .title = "Test"},
-             .workload = {{}, "tiny", 1, 1, "text", "vocabulary"},
-             .warmup_steps = 1,
-             .timed_steps = 2,
-             .repeats = repeats_,
-             .rungs = {{"", "float32", {}, start, Rung::Status::planned, ""},
-                       {"bf16", "bf16 autocast", {"bf16"}, bf16, Rung::Status::planned, ""},
-                       {"fused_adamw", "fused AdamW", {"bf16", "fused_adamw"}, fused, Rung::Status::planned, ""}},
-             .reference = 0,
-             .runs = {}};
+    plan_ = {
+        .id = "test",
+        .created = "2026-01-01T00:00:00Z",
+        .ladder = {.name = "test", .title = "Test"},
+        .workload = {{}, "tiny", 1, 1, "text", "vocabulary"},
+        .warmup_steps = 1,
+        .timed_steps = 2,
+        .repeats = repeats_,
+        .rungs =
+            {{"", "float32", {}, model::to_json(start), Rung::Status::planned, ""},
+             {"bf16", "bf16 autocast", {"bf16"}, model::to_json(bf16), Rung::Status::planned, ""},
+             {"fused_adamw", "fused AdamW", {"bf16", "fused_adamw"}, model::to_json(fused), Rung::Status::planned, ""}},
+        .reference = 0,
+        .runs = {}};
     for (Rung& rung : plan_.rungs) rung.losses = ExpectedLosses{.tolerance = rung.applied.empty() ? 1e-3 : 1e-2};
+    plan_.typed = TypedLine{.flags = {"--ladder", "test"}, .arguments = {}};
     plan_.rungs[1].text = "ablations/techniques/autocast/bf16.md";
     plan_.rungs[2].text = "ablations/techniques/optimizer/fused_adamw.md";
     plan_.runs = interleave(plan_.rungs, plan_.repeats, 1);
@@ -83,7 +86,7 @@ class PlantedStudy : public testing::Test {
             {"started", "2026-01-01T00:00:00Z"},
             {"duration_s", 1.0},
             {"status", "ok"},
-            {"recipe", model::to_json(rung.recipe)},
+            {"recipe", rung.recipe},
             {"optimizations", rung.applied},
             {"workload",
              {{"model", "tiny"},
@@ -122,7 +125,7 @@ class PlantedStudy : public testing::Test {
   // The study becomes one about batches: its second rung reads a file, its third has all in memory. cached: bytes of
   // 1000 in the page cache before the first step.
   void make_about_batches(int64_t cached = 1000) {
-    plan_.rungs[1].recipe.batches = model::Batches::read;
+    plan_.rungs[1].recipe["batches"] = "read";
     for (const PlannedRun& run : plan_.runs) {
       Json record = good(run, 100.0 / std::pow(2.0, static_cast<double>(run.rung)));
       const double ms = 10.0 / (1.0 + static_cast<double>(run.rung) + static_cast<double>(run.repeat));

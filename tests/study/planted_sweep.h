@@ -19,7 +19,7 @@ inline double batch_noise(int64_t step) { return 0.2 * std::sin(static_cast<doub
 // loss(t): of step t, from 0 on.
 inline results::SweptRate rate(double learning_rate, const std::function<double(int64_t)>& loss) {
   results::SweptRate made{
-      .learning_rate = {{.peak = learning_rate, .floor = learning_rate / 10, .warmup_steps = 4, .decay_steps = 40}}};
+      .learning_rate = {.peak = learning_rate, .floor = learning_rate / 10, .warmup_steps = 4, .decay_steps = 40}};
   for (int64_t t = 0; t < sweep_steps; ++t) made.losses.emplace_back(loss(t));
   return made;
 }
@@ -39,7 +39,7 @@ inline results::SweptRate not_finite(results::SweptRate rate, size_t after, cons
 // that falls behind, one that oscillates, one that rises, and one that is not finite.
 inline results::LearningRateSweep sweep() {
   results::LearningRateSweep made;
-  made.device = {model::Device::cpu, "AMD EPYC, 2 threads"};
+  made.device = {results::DeviceKind::cpu, "AMD EPYC, 2 threads"};
   made.training = {.created = "2026-11-26T10:00:00Z", .recipe_from = "--recipe", .parameters = 1000};
   results::TrainingSettings& settings = made.training.settings;
   settings.model = "tiny";
@@ -49,7 +49,7 @@ inline results::LearningRateSweep sweep() {
   settings.steps = sweep_steps;
   settings.clip = 1.0;
   settings.data = {.source = "book.txt", .sha256 = "ab", .tokens = 5000};
-  settings.learning_rate = {{.peak = 1e-6, .floor = 1e-7, .warmup_steps = 4, .decay_steps = 40}};
+  settings.learning_rate = {.peak = 1e-6, .floor = 1e-7, .warmup_steps = 4, .decay_steps = 40};
   made.training.files = {.data = "/text/book.txt", .vocabulary = "/text/gpt2.tiktoken"};
   made.planned = 8;
   made.rates = {rate(1e-6, [](int64_t t) { return 10.8 - 0.001 * static_cast<double>(t); }),

@@ -34,7 +34,7 @@ inline results::RungToLoss trained_rung(const std::string& optimization, const s
 // 0.03 nats higher; "flash" takes as long and ends 1 nat higher, without reaching it; "gpu" is skipped.
 inline results::TimeToLoss to_loss() {
   results::TimeToLoss made;
-  made.device = {model::Device::cpu, "AMD EPYC, 2 threads"};
+  made.device = {results::DeviceKind::cpu, "AMD EPYC, 2 threads"};
   made.ladder = {.name = "tiny", .title = "A tiny ladder", .file = {}};
   made.training = {.created = "2026-11-26T10:00:00Z", .recipe_from = "ladder tiny", .parameters = 1000};
   results::TrainingSettings& settings = made.training.settings;
@@ -48,7 +48,7 @@ inline results::TimeToLoss to_loss() {
   settings.validation_share = 0.1;
   settings.validation_every = 10;
   settings.validation_batches = 3;
-  settings.learning_rate = {{.peak = 1e-3, .floor = 1e-4, .warmup_steps = 4, .decay_steps = 30}};
+  settings.learning_rate = {.peak = 1e-3, .floor = 1e-4, .warmup_steps = 4, .decay_steps = 30};
   made.training.files = {.data = "/text/book.txt", .vocabulary = "/text/gpt2.tiktoken"};
   made.training.save_every = 0;
   made.loss = 5;

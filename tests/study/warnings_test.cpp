@@ -72,7 +72,7 @@ TEST_F(Warnings, DisturbedRunsAreSaidAndTheirRungIsMarked) {
 
 TEST_F(Warnings, RunsThatNobodyWatchedAreNamed) {
   const auto warned = [&](const Json& monitor) {
-    for (Rung& rung : plan_.rungs) rung.recipe.device = model::Device::cuda;
+    for (Rung& rung : plan_.rungs) rung.recipe["device"] = "cuda";
     for (const PlannedRun& run : plan_.runs) {
       Json record = good(run, 100);
       record["monitor"] = monitor;

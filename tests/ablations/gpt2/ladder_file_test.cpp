@@ -148,10 +148,10 @@ TEST(Climb, EveryRungIsOneEditMore) {
   ASSERT_EQ(rungs.size(), 7U);
   for (size_t i = 1; i < rungs.size(); ++i) {
     EXPECT_EQ(rungs[i].status, Rung::Status::planned) << rungs[i].reason;
-    EXPECT_EQ(model::recipe_diff(rungs[i - 1].recipe, rungs[i].recipe).size(), 1U) << rungs[i].optimization;
+    EXPECT_EQ(recipe_diff(rungs[i - 1].recipe, rungs[i].recipe).size(), 1U) << rungs[i].optimization;
     EXPECT_EQ(rungs[i].applied.size(), i);
   }
-  EXPECT_EQ(rungs.back().recipe.vocabulary_rows, 50304);
+  EXPECT_EQ(recipe_of(rungs.back()).vocabulary_rows, 50304);
   EXPECT_EQ(reference_rung(rungs), 0U);
 }
 
@@ -160,13 +160,13 @@ TEST(Climb, TheDataPipelineChangesHowBatchesComeToBeAndNothingElse) {
     const auto rungs = climb(load_ladder(name), *machine);
     const size_t first = reference_rung(rungs);
     ASSERT_EQ(rungs.size() - first, 6U) << name;
-    EXPECT_EQ(rungs[first].recipe.batches, model::Batches::tokenized);
+    EXPECT_EQ(recipe_of(rungs[first]).batches, model::Batches::tokenized);
     for (size_t i = first + 1; i < rungs.size(); ++i) {
       EXPECT_EQ(rungs[i].status, Rung::Status::planned) << name << ": " << rungs[i].reason;
-      const Json changed = model::recipe_diff(rungs[i - 1].recipe, rungs[i].recipe);
+      const Json changed = recipe_diff(rungs[i - 1].recipe, rungs[i].recipe);
       EXPECT_TRUE(changed.size() == 1 && changed.contains("batches")) << name << ": " << changed;
     }
-    EXPECT_EQ(rungs.back().recipe.batches, model::Batches::prefetched);
+    EXPECT_EQ(recipe_of(rungs.back()).batches, model::Batches::prefetched);
   }
 }
 
@@ -180,7 +180,7 @@ TEST(Climb, WithoutAGpuItsRungsSayWhy) {
     EXPECT_EQ(rung.reason, gpu_only    ? "no CUDA device"
                            : of_kernel ? "the joined QKV gradient is a kernel for a GPU"
                                        : "");
-    EXPECT_EQ(rung.recipe.device, model::Device::cpu);
+    EXPECT_EQ(recipe_of(rung).device, model::Device::cpu);
   }
 }
 
@@ -191,10 +191,10 @@ TEST(Climb, WithAGpuCountsFromIt) {
   const auto own = static_cast<size_t>(  // by PyTorch's operations up to it
       std::ranges::find(rungs, "packed_attention", &Rung::optimization) - rungs.begin());
   for (size_t i = 1; i < own; ++i) EXPECT_EQ(rungs[i].status, Rung::Status::planned) << rungs[i].reason;
-  EXPECT_EQ(rungs.back().recipe.attention, model::Attention::cudnn);
+  EXPECT_EQ(recipe_of(rungs.back()).attention, model::Attention::cudnn);
   Machine ampere = hopper;
   ampere.gpu->compute_capability = 80;
-  EXPECT_EQ(climb(load_ladder("gpt2"), ampere)[own - 1].recipe.attention, model::Attention::flash);
+  EXPECT_EQ(recipe_of(climb(load_ladder("gpt2"), ampere)[own - 1]).attention, model::Attention::flash);
   Machine turing = hopper;
   turing.gpu->compute_capability = 75;
   EXPECT_EQ(climb(load_ladder("gpt2"), turing)[2].status, Rung::Status::not_applicable);
@@ -211,10 +211,10 @@ TEST(Climb, ARungThatChangesNothingIsNone) {
 
 TEST(Climb, ADeterministicLadderTakesTheAttentionThatIs) {
   Ladder ladder = load_ladder("gpt2");
-  ladder.start.deterministic = true;
+  ladder.start["deterministic"] = true;
   const auto rungs = climb(ladder, hopper);
-  EXPECT_EQ(rungs[find_rung(rungs, "flash", "test", "gpt2")].recipe.attention, model::Attention::flash);
-  for (const Rung& rung : rungs) EXPECT_TRUE(rung.recipe.deterministic) << rung.title;
+  EXPECT_EQ(recipe_of(rungs[find_rung(rungs, "flash", "test", "gpt2")]).attention, model::Attention::flash);
+  for (const Rung& rung : rungs) EXPECT_TRUE(recipe_of(rung).deterministic) << rung.title;
 }
 
 TEST(Climb, OneDnnAndBf16RungsNeedACpuThatHasThem) {
@@ -224,8 +224,8 @@ TEST(Climb, OneDnnAndBf16RungsNeedACpuThatHasThem) {
     const auto rungs = climb(load_ladder("gpt2-cpu"), machine);
     EXPECT_EQ(rungs[2].optimization + " " + rungs[3].optimization, "onednn bf16");
     const bool onednn = rungs[2].status == Rung::Status::planned, bf16 = rungs[3].status == Rung::Status::planned;
-    EXPECT_EQ(rungs[4].recipe.matmul_precision == model::MatmulPrecision::medium, onednn);
-    EXPECT_EQ(rungs[4].recipe.autocast == model::Autocast::bf16, bf16);
+    EXPECT_EQ(recipe_of(rungs[4]).matmul_precision == model::MatmulPrecision::medium, onednn);
+    EXPECT_EQ(recipe_of(rungs[4]).autocast == model::Autocast::bf16, bf16);
     return std::pair(onednn, bf16);
   };
   EXPECT_EQ(applicable({"avx2"}), std::pair(false, false));
@@ -297,5 +297,8 @@ TEST(FindRung, AMistypedNameIsAnsweredWithTheNearest) {
     EXPECT_EQ(std::string(error.what()).find("--rung fash: no such rung; did you mean flash?"), 0U) << error.what();
   }
 }
+
+// Studies compare recipes without knowing their fields.
+TEST(Recipes, DocumentsKnowThePlainOne) { EXPECT_EQ(plain_recipe(), model::to_json(model::Recipe())); }
 
 }  // namespace ladder_file_test

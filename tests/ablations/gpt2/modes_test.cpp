@@ -57,7 +57,7 @@ TEST(Rungs, SayWhatAStudyNeedsToKnowOfThem) {
   for (const DesignFlags& flags : {DesignFlags{}, DesignFlags{.mode = "leave-one-out"}, peers}) {
     for (const Rung& rung : made("gpt2", flags, hopper)) {
       SCOPED_TRACE(name_of(rung));
-      const ExpectedLosses expected = expected_losses(rung.recipe, !rung.peer.empty());
+      const ExpectedLosses expected = expected_losses(recipe_of(rung), !rung.peer.empty());
       const bool is_fp8 = rung.peer == "pytorch-fp8";
       EXPECT_EQ(rung.losses.value().tolerance, is_fp8 ? 2e-2 : expected.tolerance);
       EXPECT_EQ(rung.losses->offset, expected.offset);
@@ -84,10 +84,10 @@ TEST(LeaveOneOut, FullWithoutEachIsGuardedByTheBaseAndComparedWithFull) {
     EXPECT_EQ(std::ranges::count(rungs[i].applied, rungs[i].optimization), 0) << rungs[i].title;
   }
   // The edits are made anew: without bf16 the fastest attention is another.
-  EXPECT_EQ(named(rungs, "without-bf16").recipe.attention, model::Attention::efficient);
-  EXPECT_EQ(named(rungs, "without-bf16").recipe.autocast, model::Autocast::off);
-  EXPECT_EQ(named(rungs, "without-bf16").recipe.residual, model::Residual::float32);
-  EXPECT_EQ(named(rungs, "without-bf16").recipe.execution, model::Execution::graph);
+  EXPECT_EQ(recipe_of(named(rungs, "without-bf16")).attention, model::Attention::efficient);
+  EXPECT_EQ(recipe_of(named(rungs, "without-bf16")).autocast, model::Autocast::off);
+  EXPECT_EQ(recipe_of(named(rungs, "without-bf16")).residual, model::Residual::float32);
+  EXPECT_EQ(recipe_of(named(rungs, "without-bf16")).execution, model::Execution::graph);
   EXPECT_EQ(std::ranges::count(named(rungs, "without-bf16").applied, "residual16"), 0);  // not on: it changes nothing
 }
 
@@ -106,7 +106,7 @@ TEST(OneAtATime, EachAloneIsComparedWithTheBase) {
   ASSERT_EQ(rungs.size(), 7U);
   for (size_t i = 1; i < rungs.size(); ++i) {
     EXPECT_EQ(rungs[i].applied, std::vector<std::string>{rungs[i].optimization});
-    EXPECT_EQ(model::recipe_diff(rungs[0].recipe, rungs[i].recipe).size(), 1U);
+    EXPECT_EQ(recipe_diff(rungs[0].recipe, rungs[i].recipe).size(), 1U);
     EXPECT_EQ(rungs[i].against, 0U);
     EXPECT_EQ(rungs[i].reference, 0U);
   }
@@ -123,7 +123,7 @@ TEST(Factorial, HasEverySubsetOnce) {
   const auto rungs = made("gpt2-cpu", {.mode = "factorial", .factors = "flash,memory,bf16"}, cpu);
   ASSERT_EQ(rungs.size(), 8U);
   std::set<std::string> recipes;
-  for (const Rung& rung : rungs) recipes.insert(model::to_json(rung.recipe).dump());
+  for (const Rung& rung : rungs) recipes.insert(rung.recipe.dump());
   EXPECT_EQ(recipes.size(), 8U);
   EXPECT_EQ(rungs.back().applied, (std::vector<std::string>{"memory", "bf16", "flash"}));  // the ladder's order
   EXPECT_EQ(rungs.back().title, "memory + bf16 + flash");

@@ -21,7 +21,7 @@ Rung peer_rung() {
   return {.optimization = "",
           .title = "PyTorch",
           .applied = {},
-          .recipe = {},
+          .recipe = plain_recipe(),
           .status = Rung::Status::planned,
           .reason = "",
           .peer = "pytorch-eager"};

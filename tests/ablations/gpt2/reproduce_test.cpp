@@ -81,10 +81,8 @@ TEST(Reproduce, ProgramsDifferByWhatDecidesBits) {
     edit(other);
     return other;
   };
-  const auto compared = [&](const Edit& edit) {
-    return compare_programs(environment, edited(edit), model::Device::cpu);
-  };
-  const ProgramComparison itself = compare_programs(environment, environment, model::Device::cpu);
+  const auto compared = [&](const Edit& edit) { return compare_programs(environment, edited(edit), /*cuda=*/false); };
+  const ProgramComparison itself = compare_programs(environment, environment, /*cuda=*/false);
   EXPECT_TRUE(itself.differences.empty() && itself.unknown.empty());
   EXPECT_EQ(compared([](Environment& other) {
               other.torch = "2.12.0";
@@ -105,21 +103,21 @@ TEST(Reproduce, ProgramsDifferByWhatDecidesBits) {
       other.program_sha256 = std::optional(sha256);
     });
   };
-  const auto same = compare_programs(with_changes("ab"), with_changes("ab"), model::Device::cpu);
+  const auto same = compare_programs(with_changes("ab"), with_changes("ab"), /*cuda=*/false);
   EXPECT_TRUE(same.differences.empty() && same.unknown.empty());
-  const auto rebuilt = compare_programs(with_changes("ab"), with_changes("cd"), model::Device::cpu);
+  const auto rebuilt = compare_programs(with_changes("ab"), with_changes("cd"), /*cuda=*/false);
   EXPECT_EQ(rebuilt.differences, std::vector<std::string>{"program_sha256: \"ab\" against \"cd\""});
   EXPECT_EQ(compared([](Environment& other) { other.git_commit = "unknown"; }).unknown.size(), 1U);
   Environment outside;
   outside.git_commit = "unknown";
   outside.git_dirty = false;
   outside.program_sha256 = std::optional<std::string>("ab");
-  EXPECT_TRUE(compare_programs(outside, outside, model::Device::cpu).unknown.empty());
+  EXPECT_TRUE(compare_programs(outside, outside, /*cuda=*/false).unknown.empty());
   Environment older = environment, newer = environment;
   older.cuda = std::optional<std::string>("12.8");
   newer.cuda = std::optional<std::string>("13.0");
-  EXPECT_TRUE(compare_programs(older, newer, model::Device::cpu).differences.empty());
-  EXPECT_EQ(compare_programs(older, newer, model::Device::cuda).differences.size(), 1U);
+  EXPECT_TRUE(compare_programs(older, newer, /*cuda=*/false).differences.empty());
+  EXPECT_EQ(compare_programs(older, newer, /*cuda=*/true).differences.size(), 1U);
 }
 
 TEST(Reproduce, LossesAreTheSameToTheBitOrNot) {

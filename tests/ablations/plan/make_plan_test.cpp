@@ -1,6 +1,7 @@
 // The order of runs, and plans through JSON.
 #include "ablations/plan/make_plan.h"
 
+#include "ablations/gpt2/ladder_file.h"
 #include "ablations/plan/shard.h"
 #include "harness/process/utc.h"
 #include "tests/harness/machines.h"
@@ -23,7 +24,7 @@ std::vector<Rung> rungs(size_t n) {
     result.push_back({.optimization = i == 0 ? "" : "bf16",
                       .title = "t",
                       .applied = {},
-                      .recipe = {},
+                      .recipe = plain_recipe(),
                       .reason = "",
                       .losses = ExpectedLosses()});
   return result;
@@ -200,7 +201,7 @@ std::vector<Rung> arms_of(const std::string& base) {
              {.optimization = name,
               .title = name,
               .applied = {name},
-              .recipe = {},
+              .recipe = plain_recipe(),
               .reason = "",
               .losses = ExpectedLosses{.tolerance = 0.5}},
              base, "new");

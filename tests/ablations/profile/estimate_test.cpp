@@ -41,7 +41,7 @@ TEST(Estimate, IsCountedWorkByTheMachinesSpeeds) {
   const Plan plan = plan_of("gpt2-cpu", machines::cpu);
   const Estimate estimate = estimate_of(plan, two_cores);
   double flops = 0, bytes = 0;
-  for (const Cost& cost : step_costs(model::preset("gpt2-124m"), plan.rungs[0].recipe, 1, 128, 1)) {
+  for (const Cost& cost : step_costs(model::preset("gpt2-124m"), recipe_of(plan.rungs[0]), 1, 128, 1)) {
     flops += cost.flops;
     bytes += cost.bytes;
   }
@@ -92,15 +92,16 @@ TEST(Estimate, OfMemoryIsWithinFourteenPercentOfEveryRecordedPeak) {
     if (!record.is_ok() || record.is_of_peer() || record.command) continue;
     const Workload& workload = record.workload;
     const model::Config config = model::with_positions(model::preset(workload.model), workload.positions);
-    const StepMemory memory =
-        step_memory(config, record.known_recipe(file.string()), workload.B, workload.T, workload.accumulation);
+    const StepMemory memory = step_memory(config, model::recipe_from_json(record.recipe, file.string()), workload.B,
+                                          workload.T, workload.accumulation);
     const RunMemory& recorded = record.memory;
     const auto peak = static_cast<double>(recorded.peak_bytes);
     // Of a GPU PyTorch's allocator told what it had given out; the context and libraries come on top.
     const double planned = record.is_on_gpu() ? memory.at(memory.peak()).tensors() : memory.total();
     const StepMemory::Parts& loss = memory.at(Moment::loss);
-    const bool is_chance = record.known_recipe(file.string()).host_memory == model::HostMemory::keep &&
-                           loss.attention > loss.weights + loss.optimizer + loss.activations;
+    const bool is_chance =
+        model::recipe_from_json(record.recipe, file.string()).host_memory == model::HostMemory::keep &&
+        loss.attention > loss.weights + loss.optimizer + loss.activations;
     if (is_chance) {
       EXPECT_GT(peak, memory.at(memory.peak()).tensors());
       ++left_out;

@@ -113,11 +113,11 @@ TEST(OwnOperations, ALadderGoesOnWithoutWhatIsSlower) {
   for (const Rung& rung : rungs) {
     const bool is_left_out = rung.optimization == "packed_products" || rung.optimization == "packed_attention";
     EXPECT_EQ(rung.reason.starts_with("not faster here: "), is_left_out) << name_of(rung) << ": " << rung.reason;
-    EXPECT_EQ(rung.recipe.products, Products::aten) << name_of(rung);
+    EXPECT_EQ(recipe_of(rung).products, Products::aten) << name_of(rung);
   }
   EXPECT_EQ(rungs.back().optimization, "master_weights");  // fused operations at the same speed do not keep it away
   EXPECT_EQ(rungs.back().status, Rung::Status::planned);
-  EXPECT_EQ(rungs.back().recipe.weights, model::Weights::master);
+  EXPECT_EQ(recipe_of(rungs.back()).weights, model::Weights::master);
 }
 
 TEST(OwnOperations, AFactorialTakesThemWithoutAsking) {
@@ -129,7 +129,7 @@ TEST(OwnOperations, AFactorialTakesThemWithoutAsking) {
   const Design design = design_of({.mode = "factorial", .factors = "packed_products"}, machine);
   const std::vector<Rung> rungs = rungs_of(load_ladder("gpt2-cpu-fused"), design, {}, machine, refuse);
   ASSERT_EQ(rungs.size(), 2U);
-  EXPECT_EQ(rungs[1].recipe.products, Products::packed);
+  EXPECT_EQ(recipe_of(rungs[1]).products, Products::packed);
 }
 
 TEST(OwnOperations, AreTimedBesidePyTorchsAtTheShapesOfAStep) {

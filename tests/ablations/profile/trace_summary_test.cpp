@@ -229,7 +229,7 @@ TEST(ChromeTrace, HasNamedTracksAndMicroseconds) {
 
 TraceDocument document(const Trace& trace, double wall_ms, const std::string& title) {
   return {.title = title,
-          .device = {model::Device::cuda, "test"},
+          .device = {DeviceKind::cuda, "test"},
           .workload = {.B = 1},
           .memory = {.peak_bytes = 1000},
           .summary = summarize(trace, wall_ms)};

@@ -191,7 +191,7 @@ TEST_F(Folder, RefusesOthersCheckpoints) {
   save(checkpoints, 10, 4.0);
   const fs::path checkpoint = checkpoints.place_of(*checkpoints.latest());
   Training other = training_of(2);
-  other.settings.recipe.autocast = model::Autocast::bf16;
+  other.settings.recipe["autocast"] = "bf16";
   EXPECT_EQ(refusal([&] { (void)latest_checkpoint(checkpoints, other); }),
             (checkpoint / "checkpoint.json").string() +
                 ": is not of the training that training.json describes: recipe/autocast: off against bf16; "

@@ -33,7 +33,7 @@ Training six_steps() {
   settings.T = 8;
   settings.accumulation = 2;
   settings.steps = 6;
-  settings.learning_rate = {{.peak = 1e-2, .floor = 1e-3, .warmup_steps = 2, .decay_steps = 5}};
+  settings.learning_rate = {.peak = 1e-2, .floor = 1e-3, .warmup_steps = 2, .decay_steps = 5};
   settings.weight_decay = 0.1;
   settings.clip = 1.0;
   settings.validation_share = 0.1;
@@ -59,8 +59,8 @@ struct Told {
 Told told_by(const Training& training, TrainingHooks hooks = {}, bool saves = true) {
   const TrainingData data = with_validation_share(text(), training.settings.validation_share);
   check_data(data, training.settings);
-  model::Trainer trainer(model::preset("tiny"), training.settings.recipe, trainer_options(training.settings),
-                         data.training, model::step_parts());
+  model::Trainer trainer(model::preset("tiny"), model::recipe_from_json(training.settings.recipe, "recipe"),
+                         trainer_options(training.settings), data.training, model::step_parts());
   Told told;
   hooks.on_step = [&](const TrainingStep& step, double seconds_left) {
     EXPECT_GE(seconds_left, 0);
@@ -87,7 +87,9 @@ TEST(CarryOn, TellsEveryStep) {
     const auto index = static_cast<size_t>(&step - told.steps.data());
     EXPECT_EQ(step.step, static_cast<int64_t>(index + 1));
     EXPECT_EQ(step.tokens, 16 * step.step);
-    EXPECT_EQ(step.learning_rate, training.settings.learning_rate.at(static_cast<int64_t>(index)));
+    const TrainingSchedule& schedule = training.settings.learning_rate;
+    const model::Schedule rates{schedule.peak, schedule.floor, schedule.warmup_steps, schedule.decay_steps};
+    EXPECT_EQ(step.learning_rate, rates.at(static_cast<int64_t>(index)));
     EXPECT_EQ(step.validation_loss.has_value(), step.step % 2 == 0) << step.step;
     EXPECT_GT(step.norm.value_or(0), 0);
     EXPECT_NEAR(step.clip.value_or(0), std::min(1.0, 1 / (*step.norm + 1e-6)), 1e-6);
@@ -148,7 +150,7 @@ TEST(CarryOn, StopsAfterTheStepThatWasInterrupted) {
 
 TEST(CarryOn, StopsWhereSomethingIsNotFinite) {
   Training training = six_steps();
-  training.settings.learning_rate = {{.peak = 1e30, .floor = 1e30, .warmup_steps = 0, .decay_steps = 6}};
+  training.settings.learning_rate = {.peak = 1e30, .floor = 1e30, .warmup_steps = 0, .decay_steps = 6};
   training.save_every = 1;
   const Told with_validation = told_by(training);
   EXPECT_EQ(with_validation.end.why, Why::not_finite);

@@ -2,6 +2,7 @@
 // hash of the file, and, where somebody put the hashes right, by computing it again.
 #include "study/archive/verify.h"
 
+#include "ablations/gpt2/reproduce.h"
 #include "ablations/plan/make_plan.h"
 #include "files/files.h"
 #include "harness/process/process.h"
@@ -96,7 +97,7 @@ bool names(const std::vector<Finding>& findings, const std::string& field) {
 }
 
 TEST_F(Verify, FindsEveryChangedValueOfAStudy) {
-  const Verification untouched = verify_study(folder_);
+  const Verification untouched = verify_study(folder_, ablations::computed_again);
   for (const Finding& finding : untouched.findings) {
     ADD_FAILURE() << finding.file << " " << finding.field << ": " << finding.stored << "; " << finding.expected;
   }
@@ -104,7 +105,7 @@ TEST_F(Verify, FindsEveryChangedValueOfAStudy) {
   EXPECT_EQ(untouched.files, untouched.records + 2);
 
   const Json good = study();
-  const Recomputed recomputed = recompute(folder_, value_from<Study>(good, "study.json"));
+  const Recomputed recomputed = recompute(folder_, value_from<Study>(good, "study.json"), ablations::computed_again);
   ASSERT_TRUE(compare_study(good, recomputed).empty());
   size_t numbers = 0;
   const Json flat = good.flatten();
@@ -149,7 +150,7 @@ TEST_F(Verify, ComputesARecordsOwnValuesAgain) {
     const Json::json_pointer pointer(field);
     edit_record_and_seal(pointer, edit(before.at(pointer)));
     std::string fields;
-    for (const Finding& finding : verify_study(folder_).findings) {
+    for (const Finding& finding : verify_study(folder_, ablations::computed_again).findings) {
       fields += finding.file + finding.field + " ";
     }
     edit_record_and_seal(pointer, before.at(pointer));
@@ -170,7 +171,7 @@ TEST_F(Verify, ComputesARecordsOwnValuesAgain) {
   EXPECT_NE(found("/workload/tokens_per_step", nudged).find(record + "/workload/tokens_per_step "), std::string::npos);
   EXPECT_NE(found("/recipe/attention", [](const Json&) { return "flash"; }).find(record + " "), std::string::npos);
   EXPECT_EQ(found("/memory/peak_source", nudged), "");  // not derived from anything: only the hash can tell
-  EXPECT_EQ(verify_study(folder_).findings.size(), 0U);
+  EXPECT_EQ(verify_study(folder_, ablations::computed_again).findings.size(), 0U);
 
   // Only where something else kept the processor busy may the steps fill a quarter of their window.
   const auto four_times_the_steps = [&](const Json&) {

@@ -1,43 +1,16 @@
-#include "plots/techniques_page.h"
+#include "cli/gpt2/techniques_page.h"
 
 #include "ablations/techniques/number_formats.h"
 #include "ablations/techniques/techniques.h"
-#include "plots/report_document.h"
+#include "cli/command.h"
 #include "text/text.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <sstream>
-#include <utility>
-
-namespace plots {
+namespace cli {
 
 namespace {
-
-// Without the marks of code, which a terminal does not show.
-std::string plain_words(std::string text) {
-  std::erase(text, '`');
-  return text;
-}
-
-// Paragraphs and blocks in a terminal's columns.
-std::string rewrapped(const std::string& text) {
-  std::string result, paragraph;
-  std::istringstream lines(text + "\n\n");
-  for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with("    ")) {
-      result += line + "\n";
-    } else if (!line.empty()) {
-      paragraph += (paragraph.empty() ? "" : " ") + line;
-    } else {
-      if (!paragraph.empty()) result += wrapped(plain_words(std::exchange(paragraph, "")));
-      result += "\n";
-    }
-  }
-  return result.substr(0, result.find_last_not_of('\n') + 2);
-}
 
 std::string overview() {
   std::string text =
@@ -136,26 +109,18 @@ std::vector<std::string> technique_names() {
 }
 
 std::string technique_help(const std::string& name, const Look& look) {
-  const auto shown = [&](const std::string& title, const std::string& file) {
-    std::string text = look.painted(Style::strong, wrapped(title, "  ")) + "\n";
-    for (const TextPart& part : parts_of(file)) {
-      const bool is_first = part.title == "How it works";
-      if (!is_first) text += "\n" + look.painted(Style::strong, part.title) + "\n";
-      text += rewrapped(part.text);
-    }
-    return text;
-  };
   for (const Technique& technique : techniques()) {
     if (technique.optimizations.empty() && matches_name(name, technique.field, "")) {
-      return shown(technique.field, text_file(technique.field));
+      return text_of_technique(technique.field, text_file(technique.field), look);
     }
     for (const Optimization& one : technique.optimizations) {
       if (matches_name(name, one.name, one.title)) {
-        return shown(fmt::format("{}: {}. {}", one.name, one.title, plain_words(one.summary)), text_file(one.name));
+        return text_of_technique(fmt::format("{}: {}. {}", one.name, one.title, one.summary), text_file(one.name),
+                                 look);
       }
     }
   }
   return "";
 }
 
-}  // namespace plots
+}  // namespace cli

@@ -1,5 +1,5 @@
 // Each optimization has its texts, and the commands that try it alone measure what they say.
-#include "plots/techniques_page.h"
+#include "cli/gpt2/techniques_page.h"
 
 #include "ablations/gpt2/modes.h"
 #include "ablations/techniques/products/products.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace plots {
+namespace cli {
 
 // docs/techniques.md: lists them all.
 std::string techniques_page();
@@ -17,4 +17,4 @@ std::vector<std::string> technique_names();
 // A screen about one of them, by its name or its title in tables; empty: there is none.
 std::string technique_help(const std::string& name, const Look& look);
 
-}  // namespace plots
+}  // namespace cli

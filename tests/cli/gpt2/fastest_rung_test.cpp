@@ -1,5 +1,5 @@
 // Which stored study counts for a training, and which of its rungs.
-#include "study/archive/fastest_rung.h"
+#include "cli/gpt2/fastest_rung.h"
 
 #include "files/json_file.h"
 #include "tests/study/planted_study.h"
@@ -35,7 +35,7 @@ TEST_F(FastestRung, IsTheOneThatAStudyNamesFirst) {
   store("a", study());
   EXPECT_EQ(shown(), "fused AdamW of a");
   const auto found = fastest_shown(stored_.path(), "tiny", environment_here(), [](const auto&) { return true; }).rung;
-  EXPECT_EQ(found->recipe, plan_.rungs[2].recipe);
+  EXPECT_EQ(model::to_json(found->recipe), plan_.rungs[2].recipe);
   EXPECT_EQ(found->ladder, "test");
   EXPECT_EQ(found->finished, begun);
 

@@ -1,4 +1,4 @@
-#include "study/archive/fastest_rung.h"
+#include "cli/gpt2/fastest_rung.h"
 
 #include "ablations/run/run_setting.h"
 #include "ablations/run/study_folder.h"
@@ -10,7 +10,7 @@
 #include <exception>
 #include <vector>
 
-namespace study {
+namespace cli {
 
 namespace fs = std::filesystem;
 
@@ -43,7 +43,7 @@ FastestShown fastest_shown(const fs::path& folder, const std::string& model, con
   std::string passed_over_since;
   const auto shown_by = [&](const Study& study, const fs::path& place) -> std::optional<ShownRung> {
     if (!is_of_whole_ladder(study) || study.workload.model != model) return std::nullopt;
-    const bool cuda = study.device.kind == model::Device::cuda;
+    const bool cuda = study.device.kind == DeviceKind::cuda;
     if (!differences(machine_setting(study.environment, cuda), machine_setting(here, cuda)).empty())
       return std::nullopt;
     if (const std::string why = why_none(study); !why.empty()) {
@@ -74,4 +74,4 @@ FastestShown fastest_shown(const fs::path& folder, const std::string& model, con
   return found;
 }
 
-}  // namespace study
+}  // namespace cli

@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-namespace study {
+namespace cli {
 
 struct ShownRung {
   model::Recipe recipe;
@@ -32,4 +32,4 @@ struct FastestShown {
 FastestShown fastest_shown(const std::filesystem::path& folder, const std::string& model, const Environment& here,
                            const std::function<bool(const model::Recipe&)>& fits);
 
-}  // namespace study
+}  // namespace cli
