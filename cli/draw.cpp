@@ -1,5 +1,6 @@
 #include "cli/draw.h"
 
+#include "ablations/run/study_folder.h"
 #include "files/files.h"
 #include "files/printable.h"
 #include "files/resources.h"
@@ -135,12 +136,18 @@ void remove_drawn_gate(const fs::path& out) {
   }
 }
 
+std::vector<std::string> files_of_report() {
+  std::vector<std::string> names{"report.json", "report.html", "report.md", "charts", "drawing.log"};
+  for (const Export& one : exports) names.emplace_back(one.file);
+  return names;
+}
+
 Drawn draw_report(const Report& report, const fs::path& out) {
   fs::create_directories(out);
   write_to_draw(with_said(report), out / "report.json");
-  files::write_file(out / "rungs.csv", rungs_csv(report));
-  files::write_file(out / "steps.csv", steps_csv(report));
-  files::write_file(out / "benchmark.json", benchmark_json(report).dump(1) + "\n");
+  const std::vector<std::string> names = files_of_report();
+  remove_unfinished_files(out, {names.begin(), names.end()});
+  for (const auto& [file, text] : exports) files::write_file(out / file, text(report));
   return draw("report", out / "report.json", out);
 }
 

@@ -42,14 +42,10 @@ Drawn show_gate(const GateResult& result, const std::filesystem::path& out, bool
 // Prints a report's notes on standard error.
 void show_notes(const Report& report);
 
-// A sweep of learning rates, and a study of time to loss, each in its folder.
-inline constexpr const char *lr_sweep_file = "lr_sweep.json", *to_loss_file = "to_loss.json";
-
 // Names of the files that a drawn report or gate leaves.
-inline const std::vector<std::string> files_of_report{"report.json", "report.html",    "report.md", "rungs.csv",
-                                                      "steps.csv",   "benchmark.json", "charts",    "drawing.log"};
+std::vector<std::string> files_of_report();
 inline const std::vector<std::string> files_of_gate{"gate.json", "gate.html", "charts", "drawing.log"};
-// The files of a training, a sweep or a study of time to loss, by the name of its document.
+// The files of a training, by the name of its document.
 std::vector<std::string> files_of_training_page(const std::string& document);
 
 // Removes what an earlier verdict left there.
@@ -58,7 +54,7 @@ void remove_drawn_gate(const std::filesystem::path& out);
 // Writes report.json and its exports into `out` and draws them.
 Drawn draw_report(const Report& report, const std::filesystem::path& out);
 
-// Writes the document of a training, a sweep or a study of time to loss into OUT/NAME and draws it.
+// Writes the document of a training into OUT/NAME and draws it.
 template <Document T>
 Drawn draw_document(const T& document, const std::filesystem::path& out, const char* name) {
   std::filesystem::create_directories(out);

@@ -126,10 +126,14 @@ void tell_plan(const Plan& plan, const fs::path& out) {
                               trial.terminal ? ", read from a terminal" : ""));
   }
   const std::vector<std::string>& gpus = plan.rungs.front().command->trial.gpus;
-  fmt::print(stderr, "steps: {}; {}; {} of {}, about {}, into {}\n", fmt::join(shapes, "; "),
-             gpus.empty() ? "no GPU is used" : fmt::format("{} x {}", gpus.size(), gpus.front()),
-             number_of(plan.repeats, "repeat"), number_of(std::ssize(plan.rungs), "command"),
-             clock_time(static_cast<double>(plan.repeats) * repeat_s(plan)), printable(out.string()));
+  const std::optional<Metric>& metric = plan.commands->metric;
+  const double seconds = static_cast<double>(plan.repeats) * repeat_s(plan);
+  fmt::print(
+      stderr, "{}; {}; {} of {}{}, into {}\n",
+      metric ? "whole runs, compared by " + printable(metric->name) : fmt::format("steps: {}", fmt::join(shapes, "; ")),
+      gpus.empty() ? "no GPU is used" : fmt::format("{} x {}", gpus.size(), gpus.front()),
+      number_of(plan.repeats, "repeat"), number_of(std::ssize(plan.rungs), "command"),
+      seconds > 0 ? ", about " + clock_time(seconds) : "", printable(out.string()));
   for (const Rung& rung : plan.rungs) {
     const std::vector<std::string>& wrote = rung.command->trial.wrote;
     if (wrote.empty()) continue;
@@ -277,8 +281,10 @@ void add_measure(CommandLine& line) {
        .about =
            "Runs each command several times in turn, in fresh processes, and reads the steps from the lines that it "
            "prints. A line with a loss is honest on a GPU, too: to print the loss, the device must have computed it. "
-           "Each run is ended after its warm-up and its timed steps, and {run} in a command becomes an empty folder of "
-           "that run. Leaves a folder with the records, a table, a page and charts.\n"
+           "Each run is ended after its warm-up and its timed steps. In a command {run} becomes an empty folder of "
+           "that "
+           "run, and {repeat} its number, which the runs of a pair share: a seed. Leaves a folder with the records, a "
+           "table, a page and charts.\n"
            "\"+ --flag\" adds to the command before it, at its end or in place of {flags}, \"+ NAME=value\" sets a "
            "variable, "
            "\"title: command\" names it. "
@@ -289,6 +295,9 @@ void add_measure(CommandLine& line) {
                      "A ladder: each adds to the one before."},
                     {"ladder measure --mode leave-one-out 'python t.py' '+ --compile' '+ --fused'",
                      "What is lost without each."},
+                    {"ladder measure --metric 'val loss (?P<value>\\S+)' --better lower 'python t.py --seed {repeat}' "
+                     "'+ --lr 1e-3'",
+                     "Which learns better, over whole runs with the same seeds?"},
                     {"ladder measure 'python train.py --out {run}' '+ --fused'",
                      "Every run writes into a folder of its own."}},
        .common = {"--repeats", "--steps", "--warmup", "--mode", "--steps-from", "--look", "--out", "--resume"}});

@@ -3,10 +3,12 @@
 #include "ablations/run/study_folder.h"
 #include "files/files.h"
 #include "files/json_file.h"
+#include "plots/export.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <iterator>
 #include <stdexcept>
 #include <system_error>
@@ -65,7 +67,8 @@ void check_reads_elsewhere(const fs::path& folder, const std::vector<Input>& inp
     if (below.empty()) continue;
     const std::string first = *below.begin();
     const bool is_in_it = std::next(below.begin()) == below.end();
-    if (is_in_it ? !files_of_study().contains(first) : !folders_of_study().contains(first)) continue;
+    const bool is_export = std::ranges::find(plots::exports, first, &plots::Export::file) != plots::exports.end();
+    if (is_in_it ? !is_export && !files_of_study().contains(first) : !folders_of_study().contains(first)) continue;
     throw std::invalid_argument(
         fmt::format("{} {}: lies among the files of --out {} and would be overwritten; copy it elsewhere", input.flag,
                     input.file.string(), folder.string()));

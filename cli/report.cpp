@@ -8,16 +8,12 @@
 #include "files/files.h"
 #include "files/printable.h"
 #include "plots/comparison_text.h"
-#include "plots/lr_sweep_text.h"
 #include "plots/remarks.h"
 #include "plots/report_document.h"
 #include "plots/sentences.h"
-#include "plots/to_loss_text.h"
 #include "plots/training_summary.h"
 #include "study/archive/seal.h"
 #include "study/archive/study_files.h"
-#include "study/training/quality.h"
-#include "study/training/rate_verdict.h"
 #include "study/training/training_log.h"
 #include "text/style.h"
 #include "text/text.h"
@@ -121,13 +117,13 @@ fs::path place_of_drawing(const fs::path& file, const ReportFlags& flags, const 
 void check_report_goes_to(const fs::path& out, const std::vector<std::string>& with) {
   check_folder(out);
   if (!files::is_of_kind(out / "plan.json", "plan")) {
-    check_draws_over_own(out, "report.json", "report", files_of_report);
+    check_draws_over_own(out, "report.json", "report", files_of_report());
   }
   check_has_no_links(out, {"charts"});
   std::vector<Input> inputs;
   inputs.reserve(with.size());
   for (const std::string& file : with) inputs.push_back({"--with", file});
-  for (const std::string& name : files_of_report) check_not_read("--out", out / name, inputs);
+  for (const std::string& name : files_of_report()) check_not_read("--out", out / name, inputs);
 }
 
 // Throws if a document would be drawn into another study's or gate's folder.
@@ -190,17 +186,6 @@ int redraw_training(const fs::path& file, const ReportFlags& flags) {
   return show_training(report, place_to_redraw(file, flags, "training", "report.json", TrainingReport::kind));
 }
 
-// A sweep of learning rates, or a study of time to loss.
-template <Document T>
-int redraw_judged(const fs::path& file, const ReportFlags& flags, const char* what, const char* name,
-                  std::string (*table)(const T&, const Look&)) {
-  const T document = with_said(with_verdicts(read_document<T>(file)));
-  const fs::path out = place_to_redraw(file, flags, what, name, T::kind);
-  const Drawn drawn = draw_document(document, out, name);
-  fmt::print("{}{}", table(document, standard_output()), drawn.said);
-  return drawn.exit_status;
-}
-
 // One study's table, or the comparison of two. Exit status 1 where a rung failed, was not proven or is void.
 int show_report(const Report& report, const Drawn& drawn, bool verbose) {
   int status = 0;
@@ -236,12 +221,6 @@ int report(const ReportFlags& flags) {
     if (const fs::path gate = document_at(path, "gate.json", "gate"); !gate.empty()) return draw_gate(gate, flags);
     if (is_document(path, TrainingReport::kind)) return redraw_training(path, flags);
     if (const fs::path training = training_in(path); !training.empty()) return draw_training(training, flags);
-    if (const fs::path sweep = document_at(path, lr_sweep_file, LearningRateSweep::kind); !sweep.empty()) {
-      return redraw_judged<LearningRateSweep>(sweep, flags, "sweep of learning rates", lr_sweep_file, lr_sweep_table);
-    }
-    if (const fs::path study = document_at(path, to_loss_file, TimeToLoss::kind); !study.empty()) {
-      return redraw_judged<TimeToLoss>(study, flags, "study of time to loss", to_loss_file, to_loss_table);
-    }
   }
   if (paths.size() == 2 && fs::exists(paths[0]) && fs::exists(paths[1]) && fs::equivalent(paths[0], paths[1])) {
     throw std::invalid_argument(fmt::format("{}: given twice; name two different studies", paths[0].string()));
@@ -282,8 +261,7 @@ void add_report(CommandLine& line) {
            "page of its own, gate.html, which is drawn again from its gate.json.\n"
            "Of a training's folder (`ladder train --out`) it draws loss, validation loss, learning rate, norm of the "
            "gradients and tokens per second, also while the training runs; report.json then has the points of the "
-           "charts. A sweep of learning rates is drawn again from its lr_sweep.json, a study of `ladder ablate "
-           "--to-loss` from its to_loss.json.",
+           "charts.",
        .examples = {{"ladder report study", "Draws the study in the folder study, there."},
                     {"ladder report a100 h200 --out drawn", "Two studies side by side, into the folder drawn."},
                     {"ladder report study --with gate.json --with history.json",
@@ -295,10 +273,8 @@ void add_report(CommandLine& line) {
   auto& flags = command.runs<ReportFlags>(report);
   command.heading("Arguments");
   command
-      .add_option(
-          "study", flags.studies,
-          "one study or two, by their folders; or a report.json, a gate, a training's folder or log.jsonl, a sweep "
-          "of learning rates, or a study of --to-loss")
+      .add_option("study", flags.studies,
+                  "one study or two, by their folders; or a report.json, a gate, a training's folder or log.jsonl")
       ->type_name("PATH")
       ->required()
       ->expected(1, 2);

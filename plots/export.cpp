@@ -4,6 +4,7 @@
 #include "harness/stats/stats.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -39,27 +40,43 @@ std::string text_cell(const std::string& text) {
 
 std::string cell(const Json& value) {
   if (value.is_string()) return text_cell(value);
+  if (value.is_boolean()) return value.dump();
   return value.is_number() && std::isfinite(value.get<double>()) ? value.dump() : "";
 }
 
-// Cells in order, with what they are called.
-using Row = std::vector<std::pair<std::string, Json>>;
+// A row's cells by their columns' names.
+using Row = std::map<std::string, Json>;
 
-class Table {
- public:
-  explicit Table(const Row& columns) {
-    for (const auto& [name, ignored] : columns) text_ += (text_.empty() ? "" : ",") + name;
-    text_ += line_end;
+// Rows that may lack columns: those of `columns` come first, others behind them by the alphabet.
+std::string table(std::vector<std::string> columns, const std::vector<Row>& rows) {
+  std::set<std::string> more;
+  for (const Row& row : rows) {
+    for (const auto& [name, ignored] : row) more.insert(name);
   }
-  void add(const Row& row) {
-    for (size_t i = 0; i < row.size(); ++i) text_ += (i == 0 ? "" : ",") + cell(row[i].second);
-    text_ += line_end;
+  for (const std::string& name : columns) more.erase(name);
+  columns.insert(columns.end(), more.begin(), more.end());
+  std::vector<std::string> heads;
+  for (const std::string& name : columns) heads.push_back(text_cell(name));
+  std::string text = fmt::format("{}{}", fmt::join(heads, ","), line_end);
+  for (const Row& row : rows) {
+    std::string separator;
+    for (const std::string& name : columns) {
+      const auto found = row.find(name);
+      text += std::exchange(separator, ",") + (found == row.end() ? "" : cell(found->second));
+    }
+    text += line_end;
   }
-  [[nodiscard]] const std::string& text() const { return text_; }
+  return text;
+}
 
- private:
-  std::string text_;
-};
+// The numbers, texts and truths of a document, each called by the way to it: "speedup_first_ratio". Lists are left out.
+void add_cells(Row& row, const std::string& name, const Json& value) {
+  if (value.is_object()) {
+    for (const auto& [key, inner] : value.items()) add_cells(row, name.empty() ? key : name + "_" + key, inner);
+  } else if (!value.is_array() && !value.is_null()) {
+    row[name] = value;
+  }
+}
 
 template <class T>
 Json or_null(const std::optional<T>& value) {
@@ -78,104 +95,29 @@ StepSize size_of(const Study& study, const StudyRung& rung) {
   return {{.B = workload.B, .T = workload.T, .accumulation = workload.accumulation}, workload.tokens_per_step};
 }
 
-void add_bounded(Row& row, const std::string& name, const char* center, const std::optional<double>& value,
-                 const Bounds& bounds) {
-  row.emplace_back(name + "_" + center, or_null(value));
-  row.emplace_back(name + "_lo", or_null(bounds.lo));
-  row.emplace_back(name + "_hi", or_null(bounds.hi));
-}
-
-void add_ratio(Row& row, const std::string& name, const std::optional<Ratio>& ratio) {
-  add_bounded(row, name, "ratio", ratio ? std::optional(ratio->ratio) : std::nullopt, ratio.value_or(Ratio{}));
-  row.emplace_back(name + "_pairs", ratio ? Json(ratio->pairs) : Json());
-}
-
-// Columns that a table has only where one of the report's studies is about batches.
-bool has_batches(const Report& report) {
-  return std::ranges::any_of(report.studies, [](const ReportedStudy& entry) { return is_about_batches(entry.study); });
-}
-
-void add_batches(Row& row, const std::optional<RungBatches>& batches) {
-  const RungBatches known = batches.value_or(RungBatches{});
-  add_bounded(row, "data_ms", "median", batches ? std::optional(known.ms.median) : std::nullopt, known.ms);
-  row.emplace_back("data_share", batches ? Json(known.share) : Json());
-  row.emplace_back("data_bytes_read", or_null(known.bytes_read));
-  row.emplace_back("data_storage_bytes", or_null(known.storage_bytes));
-  row.emplace_back("data_major_faults", batches ? Json(known.major_faults) : Json());
-  row.emplace_back("data_resident_bytes", or_null(known.resident_bytes));
-  row.emplace_back("data_file_bytes", batches ? Json(known.file_bytes) : Json());
-  row.emplace_back("data_cached_before", or_null(known.cached_before));
-  row.emplace_back("data_cached_after", or_null(known.cached_after));
-}
-
-// The cells of a rung by their columns' names. An empty study and rung give the names alone.
-Row rung_row(const std::string& source, const Study& study, const StudyRung& rung, bool with_batches) {
-  Row row{{"study", source},
-          {"index", rung.index},
-          {"optimization", or_null(rung.optimization)},
-          {"title", rung.title},
-          {"label", short_label(rung)},
-          {"peer", or_null(rung.peer)},
-          {"status", name_of(rung.status)},
-          {"reason", rung.reason},
-          {"runs_ok", rung.runs_ok}};
-  const auto& ms = rung.ms_per_step;
-  const auto of_steps = [&](double RungTimes::*field) { return ms ? Json((*ms).*field) : Json(); };
-  add_bounded(row, "ms_per_step", "median", ms ? std::optional(ms->median) : std::nullopt, ms.value_or(RungTimes{}));
-  row.emplace_back("ms_per_step_q1", of_steps(&RungTimes::q1));
-  row.emplace_back("ms_per_step_q3", of_steps(&RungTimes::q3));
-  row.emplace_back("ms_per_step_min", of_steps(&RungTimes::min));
-  row.emplace_back("ms_per_step_max", of_steps(&RungTimes::max));
-  const auto& tokens = rung.tokens_per_s;
-  add_bounded(row, "tokens_per_s", "median", tokens ? std::optional(tokens->median) : std::nullopt,
-              tokens.value_or(Median{}));
-  add_ratio(row, "speedup_previous", rung.speedup_against);
-  add_ratio(row, "speedup_first", rung.speedup_first);
-  row.emplace_back("peak_memory_bytes", or_null(rung.peak_memory_bytes));
-  const RunMemory memory = rung.memory.value_or(RunMemory{});
-  row.emplace_back("reserved_peak_bytes", or_null(memory.reserved_peak_bytes));
-  row.emplace_back("weights_bytes", or_null(memory.weights_bytes));
-  row.emplace_back("gradients_bytes", or_null(memory.gradients_bytes));
-  row.emplace_back("optimizer_bytes", or_null(memory.optimizer_bytes));
-  row.emplace_back("weight_copies_bytes", or_null(memory.weight_copies_bytes));
-  row.emplace_back("activations_bytes", or_null(memory.activations_bytes));
-  if (with_batches) {
-    row.emplace_back("page_faults_per_step", or_null(rung.page_faults_per_step));
-    add_batches(row, rung.batches);
-  }
-  row.emplace_back("mfu", rung.mfu ? or_null(rung.mfu->value) : Json());
-  row.emplace_back("joules_per_token", or_null(rung.joules_per_token));
-  const RungGuard guard = rung.guard.value_or(RungGuard{});
-  row.emplace_back("guard", rung.guard ? Json(guard.passed ? "passed" : "failed") : Json());
-  row.emplace_back("guard_deviation", or_null(guard.deviation));
-  row.emplace_back("guard_max_deviation", or_null(guard.max_deviation));
-  row.emplace_back("guard_tolerance", rung.guard ? Json(guard.tolerance) : Json());
-  row.emplace_back("proofs_passed", std::ranges::count(rung.proofs, true, &Proof::passed));
-  row.emplace_back("proofs", rung.proofs.size());
-  row.emplace_back("device", study.device.name);
-  row.emplace_back("model", study.workload.model);
-  const StepSize size = size_of(study, rung);
-  row.emplace_back("B", size.B);
-  row.emplace_back("T", size.T);
-  row.emplace_back("accumulation", size.accumulation);
-  row.emplace_back("study_id", study.id);
+Row rung_row(const std::string& source, const Study& study, const StudyRung& rung) {
+  Json told = json_of(rung);
+  for (const char* prose : {"summary", "text", "recipe_diff", "explanation", "changed"}) told.erase(prose);
+  Row row;
+  add_cells(row, "", told);
+  row["study"] = source;
+  row["study_id"] = study.id;
+  row["label"] = short_label(rung);
+  row["proofs"] = rung.proofs.size();
+  row["proofs_passed"] = std::ranges::count(rung.proofs, true, &Proof::passed);
+  row["device"] = study.device.name;
+  row["model"] = study.workload.model;
   return row;
 }
 
-// The cells of a step by their columns' names. An empty run and rung give the names alone.
-Row step_row(const std::string& source, const ReportedRun& run, const StudyRung& rung, size_t step, bool with_batches) {
-  Row row{{"study", source},
-          {"run", run.id},
-          {"rung", run.rung},
-          {"label", short_label(rung)},
-          {"repeat", run.repeat},
-          {"position", run.position},
-          {"step", step + 1},
-          {"warmup", std::cmp_less(step, run.warmup_steps) ? 1 : 0},
-          {"ms", step < run.step_ms.size() ? Json(run.step_ms[step]) : Json()},
-          {"loss", step < run.loss.size() ? or_null(run.loss[step]) : Json()},
-          {"disturbed", run.flags.empty() ? 0 : 1}};
-  if (with_batches) row.emplace_back("data_ms", step < run.data_ms.size() ? Json(run.data_ms[step]) : Json());
+Row step_row(const std::string& source, const ReportedRun& run, const StudyRung& rung, size_t step) {
+  Row row{{"study", source},         {"run", run.id},
+          {"rung", run.rung},        {"label", short_label(rung)},
+          {"repeat", run.repeat},    {"position", run.position},
+          {"step", step + 1},        {"warmup", std::cmp_less(step, run.warmup_steps) ? 1 : 0},
+          {"ms", run.step_ms[step]}, {"disturbed", run.flags.empty() ? 0 : 1}};
+  if (step < run.loss.size()) row["loss"] = or_null(run.loss[step]);
+  if (step < run.data_ms.size()) row["data_ms"] = run.data_ms[step];
   return row;
 }
 
@@ -288,28 +230,24 @@ std::string date_of(std::string created) {
 }  // namespace
 
 std::string rungs_csv(const Report& report) {
-  const bool with_batches = has_batches(report);
-  Table table(rung_row({}, {}, {}, with_batches));
+  std::vector<Row> rows;
   for (const ReportedStudy& entry : report.studies) {
-    for (const StudyRung& rung : entry.study.rungs) {
-      table.add(rung_row(entry.source, entry.study, rung, with_batches));
-    }
+    for (const StudyRung& rung : entry.study.rungs) rows.push_back(rung_row(entry.source, entry.study, rung));
   }
-  return table.text();
+  return table({"study", "index", "optimization", "title", "label", "status", "reason", "runs_ok"}, rows);
 }
 
 std::string steps_csv(const Report& report) {
-  const bool with_batches = has_batches(report);
-  Table table(step_row({}, {}, {}, 0, with_batches));
+  std::vector<Row> rows;
   for (const ReportedStudy& entry : report.studies) {
     for (const ReportedRun& run : entry.runs) {
-      const StudyRung& rung = entry.study.rungs.at(run.rung);
       for (size_t step = 0; step < run.step_ms.size(); ++step) {
-        table.add(step_row(entry.source, run, rung, step, with_batches));
+        rows.push_back(step_row(entry.source, run, entry.study.rungs.at(run.rung), step));
       }
     }
   }
-  return table.text();
+  return table({"study", "run", "rung", "label", "repeat", "position", "step", "warmup", "ms", "loss", "disturbed"},
+               rows);
 }
 
 Json benchmark_json(const Report& report) {
@@ -345,5 +283,10 @@ Json benchmark_json(const Report& report) {
   if (!left_out.empty()) context["left_out"] = left_out;
   return {{"context", context}, {"benchmarks", benchmarks}};
 }
+
+const std::vector<Export> exports{
+    {"rungs.csv", rungs_csv}, {"steps.csv", steps_csv}, {"benchmark.json", [](const Report& report) {
+                                                           return benchmark_json(report).dump(1) + "\n";
+                                                         }}};
 
 }  // namespace plots

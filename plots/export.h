@@ -7,6 +7,7 @@
 #include "results/report.h"
 
 #include <string>
+#include <vector>
 
 namespace plots {
 
@@ -20,5 +21,12 @@ std::string steps_csv(const Report& report);
 // because processor time is not measured. A rung whose number does not count is left out and named in the context: to
 // compare.py it would be a time of 0. With two studies the names begin with the study's.
 files::Json benchmark_json(const Report& report);
+
+// The files for other programs that stand beside each report.json.
+struct Export {
+  const char* file;
+  std::string (*text)(const Report& report);
+};
+extern const std::vector<Export> exports;
 
 }  // namespace plots

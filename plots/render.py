@@ -31,7 +31,7 @@ from sections import all_figures
 
 # (the page's file, the charts that it may have, what makes it) of each kind of document
 PAGES = {"report": ("report", charts.OF_STUDY + charts.OF_REPORT, study_view.view), "gate": ("gate", charts.OF_GATE, views.view_gate),
-         **dict.fromkeys(views.OF, ("report", charts.OF_TRAINING + charts.OF_LR_SWEEP + charts.OF_TO_LOSS, views.view_training))}
+         "training_report": ("report", charts.OF_TRAINING, views.view_training)}
 
 
 class Refused(Exception):
@@ -99,7 +99,7 @@ def packages():
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(description="Draw a document of results.")
-    parser.add_argument("document", metavar="DOCUMENT.json", help="report.json, history.json, gate.json, lr_sweep.json or to_loss.json")
+    parser.add_argument("document", metavar="DOCUMENT.json", help="report.json, history.json or gate.json")
     parser.add_argument("folder", metavar="OUT_DIR", type=Path, help="made where it is missing; its old files are replaced")
     try:
         options = parser.parse_args(arguments)

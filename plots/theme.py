@@ -15,7 +15,6 @@ SLOWER_BAR, SLOWER_INK, SAVED, FASTER_INK, DOUBT_INK, BAD_INK = "#f2b04c", "#a34
 # For parts of a whole, in the order of the stack. They go from dark to light, so that neighbours differ in black and white.
 PARTS = ["#1f4e79", "#3b78b5", "#7fb2dd", "#c3dcf0", TEAL, "#d0d5db"]
 # From low to high, of lines.
-RAMP = ["#c3dcf0", "#7fb2dd", "#3b78b5", "#1f4e79", INK]
 # For lines, which also have their own shape or their name beside them.
 SERIES = ["#3b78b5", "#009e73", "#cc79a7", "#56b4e9", "#8c7a1f", TEAL, INK, GREY]
 SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left"]

@@ -3,7 +3,7 @@
 #include "harness/stats/stats.h"
 #include "plots/report_document.h"
 #include "plots/sentences.h"
-#include "study/training/quality.h"
+#include "study/training/spikes.h"
 #include "text/figures.h"
 #include "text/text.h"
 

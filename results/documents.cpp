@@ -1,7 +1,6 @@
 // Reading and writing of the structs that headers declare as LADDER_COMPILED_ONCE.
 #include "results/ladder.h"
 #include "results/report.h"
-#include "results/to_loss.h"
 #include "results/trace.h"
 #include "results/training.h"
 
@@ -19,7 +18,6 @@ LADDER_COMPILED(Environment)
 LADDER_COMPILED(GateResult)
 LADDER_COMPILED(History)
 LADDER_COMPILED(Ladder)
-LADDER_COMPILED(LearningRateSweep)
 LADDER_COMPILED(Mfu)
 LADDER_COMPILED(MonitorSummary)
 LADDER_COMPILED(Observations)
@@ -31,7 +29,6 @@ LADDER_COMPILED(Roofline)
 LADDER_COMPILED(Setting)
 LADDER_COMPILED(Study)
 LADDER_COMPILED(StudyRung)
-LADDER_COMPILED(TimeToLoss)
 LADDER_COMPILED(TraceDocument)
 LADDER_COMPILED(Training)
 LADDER_COMPILED(TrainingStep)

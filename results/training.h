@@ -114,7 +114,7 @@ struct TrainingStep {
   double ms = 0;               // mean over the steps that were looked at together
   double tokens_per_s = 0;
   std::optional<double> mfu;          // 0.47: 47 %; absent where no peak of the device is known
-  std::optional<double> spike;        // the loss's z-score (study/training/quality.h), where it is a spike
+  std::optional<double> spike;        // the loss's z-score (study/training/spikes.h), where it is a spike
   std::optional<std::string> sample;  // what the model wrote after the step, UTF-8
 
   LADDER_FIELDS(TrainingStep, (step, {.least = 1, .most = 1000000}), (tokens, from_1), loss, (validation_loss, absent),
@@ -163,7 +163,7 @@ struct TrainingStretch {
   double learning_rate = 0;               // of the last step
   double tokens_per_s = 0;                // all their tokens over all their time
   std::optional<double> validation_loss;  // the last one
-  int64_t spikes = 0;                     // study/training/quality.h
+  int64_t spikes = 0;                     // study/training/spikes.h
 
   LADDER_FIELDS(TrainingStretch, (first, from_1), (last, from_1), loss, norm, (learning_rate, from_0),
                 (tokens_per_s, from_0), validation_loss, (spikes, from_0))

@@ -145,6 +145,12 @@ StudyRung rung_by_itself(const Plan& plan, size_t index, const Measured& measure
     rung.status = failure == measured.failures.end() ? RungStatus::missing : RungStatus::failed;
     rung.reason = failure == measured.failures.end() ? "its runs have not been made yet" : failure->second.reason;
   }
+  // Of trainings to a loss those that reach it are the lucky ones: their mean says nothing.
+  const bool to_loss = plan.commands && plan.commands->metric && plan.commands->metric->to_loss;
+  if (to_loss && rung.is_measured() && failure != measured.failures.end()) {
+    rung.status = RungStatus::failed;
+    rung.reason = failure->second.reason;
+  }
   if (failure != measured.failures.end()) rung.out_of_memory = failure->second.out_of_memory;
   rung.label = label_of(plan, index, rung.title);
   return rung;

@@ -336,7 +336,7 @@ Design design_of(const DesignFlags& flags, const Machine& machine) {
     refuse(fmt::format("--sweep is a mode of its own and cannot be combined with --mode {}", flags.mode));
   }
   if (design.mode != Mode::sweep && !flags.rungs.empty()) {
-    refuse("--rung needs --sweep or --to-loss; to measure some rungs only: --sweep batch=N --rung A,B");
+    refuse("--rung needs --sweep; to measure some rungs only: --sweep batch=N --rung A,B");
   }
   if (design.mode != Mode::factorial && !flags.factors.empty()) refuse("--factors needs --mode factorial");
   if (!flags.peer.empty() && design.mode != Mode::cumulative && design.mode != Mode::sweep) {

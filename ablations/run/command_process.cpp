@@ -96,20 +96,22 @@ std::string python_path_with_look() {
                      path != nullptr && *path != '\0' ? ":" + std::string(path) : "");
 }
 
-std::string text_for(const TypedCommand& command, const fs::path& own) {
+std::string text_for(const TypedCommand& command, const fs::path& own, int64_t repeat) {
   if (command.text.find("{run}") != std::string::npos &&
       own.string().find_first_of(" \t\n'\"\\$`&|;<>()*?[]{}#!~^") != std::string::npos) {
     throw std::invalid_argument(fmt::format(
         "{{run}} would become {}, which sh does not take as it is: choose an --out without blanks and marks",
         files::in_quotes(own.string())));
   }
-  return replaced(command.text, "{run}", own.string());
+  return replaced(replaced(command.text, "{repeat}", std::to_string(repeat)), "{run}", own.string());
 }
 
-CommandProcess::CommandProcess(const Plan& plan, const TypedCommand& command, std::string id, fs::path folder)
+CommandProcess::CommandProcess(const Plan& plan, const TypedCommand& command, std::string id, fs::path folder,
+                               int64_t repeat)
     : plan_(plan),
       command_(command),
       id_(std::move(id)),
+      repeat_(repeat),
       folder_(std::move(folder)),
       own_(fs::absolute(folder_ / "runs" / id_)),
       client_log_(fs::absolute(folder_ / "logs" / (id_ + ".steps.jsonl"))),
@@ -149,7 +151,7 @@ void CommandProcess::make(const std::function<void(std::string_view)>& on_line) 
   fs::remove(client_log_, ignored);
   begun_s_ = monotonic_s();
   child_ = harness::run_child(
-      {.argv = {"/bin/sh", "-c", text_for(command_, own_)},
+      {.argv = {"/bin/sh", "-c", text_for(command_, own_, repeat_)},
        .log = log(),
        .limit_s = plan_.run_limit_s,
        .environment = environment(),
@@ -436,7 +438,7 @@ void CommandProcess::follow_window() {
 bool CommandProcess::review(bool at_end) {
   constexpr double look_s = 3;
   const bool needs_steps = !plan_.commands->metric || plan_.commands->metric->to_loss;
-  const double give_up_s = needs_steps ? 30 : 3;
+  constexpr double give_up_s = 30;
   constexpr size_t many = 200;
   const double now = now_s();
   const size_t lines = trial_->lines();
@@ -448,6 +450,7 @@ bool CommandProcess::review(bool at_end) {
   learned_ = trial_->learned();
   reviewed_s_ = now_s();
   review_cost_s_ = reviewed_s_ - now;
+  if (!learned_ && !needs_steps) return now < first_output_s_ + look_s;
   if (!learned_) return lines < many || now < first_output_s_ + give_up_s;
   pace_ = harness::pace_of(learned_->steps);
   window_ = empty_window(pace_.pace, learned_->format ? learned_->format->unit : "step");

@@ -29,8 +29,9 @@ namespace ablations {
 
 class CommandProcess {
  public:
-  // A run, whose lines are read as the command's trial says.
-  CommandProcess(const Plan& plan, const TypedCommand& command, std::string id, std::filesystem::path folder);
+  // A run, whose lines are read as the command's trial says. `repeat`: its number, from 1 on.
+  CommandProcess(const Plan& plan, const TypedCommand& command, std::string id, std::filesystem::path folder,
+                 int64_t repeat = 1);
   // A trial: its own lines decide. `code`: what it reads of code is added there, by a hook that a run must not have.
   static CommandProcess trial(const Plan& plan, const TypedCommand& command, std::string id,
                               std::filesystem::path folder, std::set<std::filesystem::path>* code);
@@ -87,6 +88,7 @@ class CommandProcess {
   const Plan& plan_;
   const TypedCommand& command_;
   std::string id_;
+  int64_t repeat_;
   std::filesystem::path folder_, own_, client_log_;
   ClientLog client_;
   harness::LineSplitter lines_;
@@ -116,6 +118,7 @@ class CommandProcess {
 void add_variables(std::vector<std::string>& variables, const std::filesystem::path& own);
 std::string python_path_with_look();
 // With the run's own folder in place of {run}. It may stand between quotes or not, so its path must need none.
-std::string text_for(const TypedCommand& command, const std::filesystem::path& own);
+// And with `repeat`, from 1 on, in place of {repeat}: a seed that the runs of a pair share.
+std::string text_for(const TypedCommand& command, const std::filesystem::path& own, int64_t repeat);
 
 }  // namespace ablations

@@ -172,7 +172,7 @@ std::string look_at(const Plan& plan, size_t rung, const fs::path& folder, const
   // A look is over after seven steps, which it makes slower. Nobody waits for a program that cannot be looked at.
   const double limit_s = std::min(plan.run_limit_s, 20 + 10 * command.trial.first_step_s + 100 * command.trial.step_s);
   const ChildResult child =
-      harness::run_child({.argv = {"/bin/sh", "-c", text_for(command, own)},
+      harness::run_child({.argv = {"/bin/sh", "-c", text_for(command, own, 1)},
                           .log = log,
                           .limit_s = limit_s,
                           .environment = std::move(variables),
@@ -227,12 +227,13 @@ RunMaker commands(const Plan& plan, const fs::path& folder) {
             const Rung& rung = plan.rungs[run.rung];
             const std::string started = harness::utc_now();
             const harness::SinceBoot begun = harness::since_boot();
-            CommandProcess process(plan, *rung.command, run.id, folder);
+            CommandProcess process(plan, *rung.command, run.id, folder, run.repeat + 1);
             process.make(on_line);
             const ChildResult& child = process.child();
             if (child.end == ChildResult::End::interrupted) return std::nullopt;
             const std::string fault = process.fault();
-            if (plan.commands->metric && !fault.empty() && child.succeeded()) {  // every run would end so
+            if (const auto& metric = plan.commands->metric;
+                metric && !metric->to_loss && !fault.empty() && child.succeeded()) {
               throw std::invalid_argument(fmt::format("{}: {}", files::in_quotes(rung.command->typed), fault));
             }
             const FailureKind kind = child.end == ChildResult::End::signaled      ? FailureKind::signal

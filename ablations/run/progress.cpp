@@ -65,27 +65,30 @@ void Progress::draw(int64_t step, int64_t steps) const {
 }
 
 void Progress::end(const Record& record) {
-  const std::string result =
-      record.is_ok()
-          ? number(record.summary.median_ms) + " ms/" + (record.command ? record.command->unit : "step")
-          : standard_error().painted(Style::bad, "FAILED:") + " " + files::printable(record.failure->message);
+  const std::optional<Metric> metric = plan_.commands ? plan_.commands->metric : std::nullopt;
+  const double value = metric && record.is_ok() ? record.command->numbers.at(metric->name) : record.summary.median_ms;
+  const std::string unit = metric ? metric->name : "ms/" + (record.command ? record.command->unit : "step");
+  const std::string result = record.is_ok() ? fmt::format("{} {}", number(value), files::printable(unit))
+                                            : standard_error().painted(Style::bad, "FAILED:") + " " +
+                                                  files::printable(record.failure->message);
   if (terminal_) fmt::print(stderr, "\r\x1b[K");
   if (!terminal_ || !record.is_ok()) {
     fmt::print(stderr, "{}: {}; the run took {:.1f} s\n", current_, result, record.duration_s);
   }
   if (!plan_.commands || plan_.gate || plan_.rungs.size() < 2 || !record.is_ok()) return;
-  ms_[run_.repeat][run_.rung] = record.summary.median_ms;
-  if (ms_[run_.repeat].size() == plan_.rungs.size()) tell_so_far();
+  const bool is_higher_better = metric && metric->better == Metric::Better::higher;
+  costs_[run_.repeat][run_.rung] = is_higher_better ? 1 / value : value;
+  if (costs_[run_.repeat].size() == plan_.rungs.size()) tell_so_far();
 }
 
-// Each command's speed over the first one's, by the repeats that are whole.
+// How much better each command is than the first one, by the repeats that are whole.
 void Progress::tell_so_far() {
   std::vector<std::string> ratios;
   int64_t whole = 0;
   for (size_t rung = 1; rung < plan_.rungs.size(); ++rung) {
     std::vector<double> gains;
-    for (const auto& [repeat, ms] : ms_) {
-      if (ms.size() == plan_.rungs.size()) gains.push_back(ms.at(0) / ms.at(rung));
+    for (const auto& [repeat, costs] : costs_) {
+      if (costs.size() == plan_.rungs.size()) gains.push_back(costs.at(0) / costs.at(rung));
     }
     whole = std::ssize(gains);
     ratios.push_back(fmt::format("{} {:.3g}x", shortened(plan_.rungs[rung].title, 30), harness::median(gains)));

@@ -34,9 +34,9 @@ class Progress {
   size_t begun_ = 0;
   double expected_s_;
   bool terminal_, again_ = false;
-  std::string current_;                             // "3/8 bf16 autocast, repeat 1"
-  PlannedRun run_;                                  // the current one
-  std::map<int64_t, std::map<size_t, double>> ms_;  // medians of commands, by repeat and rung
+  std::string current_;                                // "3/8 bf16 autocast, repeat 1"
+  PlannedRun run_;                                     // the current one
+  std::map<int64_t, std::map<size_t, double>> costs_;  // of commands, less is better, by repeat and rung
   std::chrono::steady_clock::time_point start_;
 };
 

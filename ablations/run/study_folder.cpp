@@ -20,9 +20,8 @@ namespace fs = std::filesystem;
 using files::Json;
 
 const std::set<std::string>& files_of_study() {
-  static const std::set<std::string> names{study_file,   "report.json",  "report.html",    "report.md",
-                                           "rungs.csv",  "steps.csv",    "gate.json",      "gate.html",
-                                           "summary.md", "unsaved.json", "benchmark.json", "drawing.log"};
+  static const std::set<std::string> names{study_file,  "report.json", "report.html",  "report.md",  "gate.json",
+                                           "gate.html", "summary.md",  "unsaved.json", "drawing.log"};
   return names;
 }
 

@@ -26,7 +26,8 @@ namespace ablations {
 
 inline constexpr const char* study_file = "study.json";
 
-// The files that are written into a study's or a gate's folder after its plan. The folders in it that are written into.
+// The files that are written into a study's or a gate's folder after its plan, but for those for other programs
+// (plots/export.h). The folders in it that are written into.
 const std::set<std::string>& files_of_study();
 const std::set<std::string>& folders_of_study();
 

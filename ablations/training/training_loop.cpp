@@ -2,7 +2,7 @@
 
 #include "harness/machine/machine.h"
 #include "study/trace/roofline.h"
-#include "study/training/quality.h"
+#include "study/training/spikes.h"
 
 #include <fmt/format.h>
 

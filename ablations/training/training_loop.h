@@ -42,7 +42,7 @@ struct TrainingHooks {
   // Asked after every step. Once true, that step is the last. Of several ranks all end after the same step, which comes
   // one step later, on GPUs two.
   std::function<bool()> interrupted = [] { return false; };
-  // The losses of the steps before, for quality.h; the last ones are enough.
+  // The losses of the steps before, for spikes.h; the last ones are enough.
   std::vector<double> losses_before = {};
 };
 

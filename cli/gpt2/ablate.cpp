@@ -48,8 +48,6 @@ struct AblateFlags : StudyFlags {
   bool force = false;    // start although a run is expected to fail
   bool dry_run = false;  // only print what would be run
   bool explain = false;  // trace every rung, too, and say what changed
-  ToLossFlags to_loss;
-  std::vector<std::string> of_runs;  // flags that are given, and that --to-loss does not take
 };
 
 struct OpenedStudy {
@@ -252,33 +250,6 @@ int measure_ladder(const AblateFlags& flags) {
   return outcome.some_failed ? 1 : status;
 }
 
-// The study of --to-loss, with the flags that both kinds of studies have.
-ToLossFlags to_loss_flags(const AblateFlags& flags) {
-  ToLossFlags to_loss = flags.to_loss;
-  to_loss.training.workload = flags.workload;
-  to_loss.training.out = flags.out;
-  to_loss.training.resume = flags.resume;
-  to_loss.training.json = flags.json;
-  to_loss.ladder = flags.ladder;
-  to_loss.rungs = flags.design.rungs;
-  to_loss.wait = flags.wait;
-  return to_loss;
-}
-
-int ablate(const AblateFlags& flags) {
-  const bool resumes_trainings = flags.resume && fs::exists(fs::path(flags.out) / to_loss_file);
-  if (!flags.to_loss.loss && !resumes_trainings) return measure_ladder(flags);
-  if (flags.of_runs.empty()) return to_loss(to_loss_flags(flags));
-  throw std::invalid_argument(fmt::format(
-      "{}: cannot be combined with --resume of a study that was begun with --to-loss", flags.of_runs.front()));
-}
-
-// The flags of runs, which --to-loss does not make.
-const std::vector<std::string> flags_of_runs{"--mode",      "--factors", "--sweep",   "--with-peer",  "--peer-modes",
-                                             "--peer-rung", "--quick",   "--repeats", "--order-seed", "--limit-s",
-                                             "--budget-s",  "--force",   "--warmup",  "--repeat-to",  "--cold-cache",
-                                             "--shard",     "--explain", "--dry-run"};
-
 const Words ablate_words{
     .name = "ablate",
     .about =
@@ -287,11 +258,7 @@ const Words ablate_words{
         "follow the reference's. Without flags it measures the ladder that fits this machine.\n"
         "Leaves a folder with the plan, a record of each run, study.json with every derived number, and the "
         "report with its charts. The exit status is 1 if a rung failed. --resume continues a study that was "
-        "interrupted.\n"
-        "With --to-loss it trains each rung with several seeds instead, all on the same text, and tells how many "
-        "seconds each takes to a validation loss, and whether it ends with the same quality as the first rung. In "
-        "--out it leaves to_loss.json, a page and a chart, and the log of each training. The exit status is 1 if a "
-        "training failed or diverged.",
+        "interrupted.",
     .examples = {{"ladder ablate --ladder tiny", "All of it in seconds, on a two-layer model."},
                  {"ladder ablate --quick --out study", "A first look: the first and the last rung."},
                  {"ladder ablate --resume --out study", "Makes the runs that are missing."},
@@ -303,9 +270,7 @@ const Words ablate_words{
                  {"ladder ablate --ladder data-pipeline-cpu --repeat-to 500MB --cold-cache",
                   "What the input costs, from a file that is not in the page cache."},
                  {"ladder ablate --with-peer pytorch --peer-modes eager,compile",
-                  "The same work in plain PyTorch, its runs between ours."},
-                 {"ladder ablate --ladder tiny --to-loss 9 --steps 200 --out time-to-loss",
-                  "How long does each rung take to a validation loss of 9, and does it end as well?"}},
+                  "The same work in plain PyTorch, its runs between ours."}},
     .common = {"--ladder", "--quick", "--repeats", "--dry-run", "--mode", "--with-peer", "--batch", "--context",
                "--data", "--out", "--resume", "--json"}};
 
@@ -319,9 +284,7 @@ void add_flags_of_rungs(Command& command, AblateFlags& flags) {
   add_text(command, "--sweep", flags.design.sweep,
            "batch=16,32,64, context=512,1024 or accumulation=1,2,4: speed and memory over sizes", "WHAT=N,N");
   add_names(command, "--rung", flags.design.rungs,
-            "rungs to measure with --sweep (default: the last) or to train with --to-loss (default: all); "
-            "the first is what the others are compared with; a rung may be given twice",
-            Repeats::kept);
+            "rungs to measure with --sweep (default: the last); the first is what the others are compared with");
   add_text(command, "--with-peer", flags.design.peer, "pytorch: the same work in plain PyTorch, its runs between ours",
            "PEER");
   add_names(command, "--peer-modes", flags.design.peer_modes,
@@ -369,32 +332,24 @@ void check_flags(const Command& command, AblateFlags& flags) {
   if (flags.out.empty() && !flags.shard.empty()) {
     throw std::invalid_argument("--shard needs --out, a folder of its own for each shard");
   }
-  if (flags.out.empty() && flags.to_loss.loss) {
-    throw std::invalid_argument("--to-loss needs --out, the folder of its trainings");
-  }
   flags.typed = command.typed({"--budget-s", "--dry-run", "--explain", "--force", "--limit-s", "--wait"});
-  std::ranges::copy_if(flags_of_runs, std::back_inserter(flags.of_runs),
-                       [&](const std::string& flag) { return command.count(flag) > 0; });
 }
 
 }  // namespace
 
 void add_ablate(CommandLine& line) {
   Command& command = line.add(ablate_words);
-  auto& flags = command.runs<AblateFlags>(ablate);
+  auto& flags = command.runs<AblateFlags>(measure_ladder);
   add_flags_of_rungs(command, flags);
   add_flags_of_effort(command, flags);
   add_workload_flags(command, flags.workload, "the ladder's", "the ladder's");
   add_data_flags(command, flags.workload);
   add_deterministic_flag(command, flags.workload);
   add_flags_of_results(command, flags);
-  add_to_loss_flags(command, flags.to_loss);
   command.exclude("--explain", {"--shard"});
   command.exclude("--quick", {"--repeats", "--shard", "--sweep", "--with-peer", "--factors", "--mode"});
-  command.exclude("--to-loss", flags_of_runs);
   command.get_option("--steps")->description(
-      "timed steps of a run (default: the ladder's; on a GPU up to eight times as many, until they last 1.5 s); with "
-      "--to-loss: updates of the weights");
+      "timed steps of a run (default: the ladder's; on a GPU up to eight times as many, until they last 1.5 s)");
   command.callback([&command, &flags] { check_flags(command, flags); });
 }
 

@@ -41,7 +41,8 @@ struct RunFlags : StepFlags {
 };
 
 void note_unknown_programs(const Record& original, model::Device device) {
-  for (const std::string& unknown : compare_programs(original.environment, environment_here(), device == model::Device::cuda).unknown) {
+  for (const std::string& unknown :
+       compare_programs(original.environment, environment_here(), device == model::Device::cuda).unknown) {
     fmt::print(stderr, "note: cannot tell whether this is the record's program: {}\n", unknown);
   }
 }

@@ -46,10 +46,8 @@ using files::printable;
 namespace {
 
 struct TrainFlags : TrainingFlags {
-  std::string lr_sweep;  // "1e-5:1e-1:9": a training for each of these rates instead
   std::string save;
   std::optional<int64_t> log_every;
-  bool is_child = false;  // of a runner, with which it ends
 };
 
 // The folder of a running training, if it has one. Of several ranks only the first one writes.
@@ -314,8 +312,6 @@ void print_training_end(const TrainFlags& flags, const Training& training, const
 }
 
 int train(const TrainFlags& flags) {
-  if (!flags.lr_sweep.empty()) return lr_sweep(flags, flags.lr_sweep);
-  if (flags.is_child) harness::die_with_parent();
   const model::Ranks ranks = model::ranks_of_environment();
   TrainingFolder kept{.folder = files::named_folder(flags.out), .writes = ranks.is_first()};
   if (!flags.save.empty() && kept.writes) {
@@ -410,12 +406,7 @@ const Words train_words{
         "130; so it is once nobody reads the output. --resume continues from the last checkpoint; on a CPU with "
         "--threads 1 the losses are the same to the bit as without a stop. A loss that is not "
         "finite ends the training with exit status 1, and nothing is saved of it. `ladder report` draws a "
-        "training.\n"
-        "With --lr-sweep it trains once for each learning rate, with the same weights at first and the same text, "
-        "judges each by the same held-out text, and tells which rates are too low, good and too high. In --out it "
-        "leaves lr_sweep.json, a page and charts. "
-        "--warmup-steps 0 and --clip 0 show the same without warm-up and without clipping. The exit status is 1 if "
-        "every rate diverged.",
+        "training.",
     .examples = {{"ladder train --model tiny -T 64 --steps 200 --out training",
                   "Two hundred steps of the two-layer model."},
                  {"ladder train --resume --out training", "Goes on from the last checkpoint."},
@@ -424,9 +415,7 @@ const Words train_words{
                  {"ladder train --model tiny -T 64 --steps 20 --save weights.safetensors",
                   "Only the weights at the end."},
                  {"ladder train --weights weights.safetensors -T 64 --steps 20",
-                  "Starts from those weights; optimizer, schedule and text start from the beginning."},
-                 {"ladder train --model tiny -T 64 --steps 60 --lr-sweep 1e-5:1e-1:9 --out sweep",
-                  "Nine short trainings: which learning rates are good for this model, batch and text."}},
+                  "Starts from those weights; optimizer, schedule and text start from the beginning."}},
     .common = {"--steps", "--epochs", "--data", "--model", "--batch", "--context", "--lr", "--recipe", "--weights",
                "--out", "--resume", "--save"}};
 
@@ -448,13 +437,12 @@ void add_train(CommandLine& line) {
   command.heading("How to train");
   add_text(command, "--recipe", flags.recipe, "JSON file, or JSON: '{\"autocast\": \"bf16\"}' (default: see above)",
            "FILE|JSON");
+  add_rung_flag(command, flags.rung);
+  add_choice(command, "--ladder", flags.ladder, ladder_names(), ", or a file: of --rung (default: this machine's)",
+             "NAME|FILE");
   add_text(command, "--weights", flags.weights,
            "start from these weights (safetensors, GPT-2's names), those in a folder, or a training's best", "PATH");
   add_learning_flags(command, flags);
-  add_text(command, "--lr-sweep", flags.lr_sweep,
-           "in place of one training, a short one for each of COUNT learning rates, from MIN to MAX in equal ratios: "
-           "which are too low, good and too high, and why",
-           "MIN:MAX:COUNT");
   command.heading("Validation");
   add_validation_flags(command, flags, "a tenth of all", "; every checkpoint has one, too");
   command.heading("Samples while it trains");
@@ -481,10 +469,9 @@ void add_train(CommandLine& line) {
   add_number(command, "--log-every", flags.log_every,
              "steps between two lines (default: 1, on a GPU 10); log.jsonl has every step", 1, most_training_steps);
   add_output(command, "--save", flags.save, "also write the weights here, at the end or when interrupted", "FILE");
-  command.add_flag("--json", flags.json, "print only the losses, as JSON; of --lr-sweep all of lr_sweep.json");
-  command.add_flag("--end-with-parent", flags.is_child)->group("");
-  command.exclude("--lr-sweep", {"--lr", "--validation-every", "--validation-batches", "--sample-every", "--save-every",
-                                 "--keep", "--resume", "--log-every", "--save"});
+  command.add_flag("--json", flags.json, "print only the losses, as JSON");
+  command.exclude("--recipe", {"--rung"});
+  command.get_option("--ladder")->needs("--rung");
   command.callback([&command] {
     check_resume(command, {"--data", "--vocab", "--validation-data", "--log-every", "--save", "--json"}, "training");
   });

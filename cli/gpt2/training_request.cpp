@@ -59,6 +59,12 @@ FastestShown shown_here(const WorkloadFlags& flags) {
 // The flag's recipe, or the fastest rung's that this machine has shown, or its ladder's last rung's.
 ChosenRecipe chosen_recipe(const TrainingFlags& flags) {
   if (!flags.recipe.empty()) return {flags.recipe, "--recipe"};
+  if (!flags.rung.empty()) {
+    const Ladder ladder = load_ladder(chosen_ladder(flags.ladder));
+    const std::vector<Rung> rungs = climb(ladder, harness::this_machine());
+    const Rung& rung = rungs[find_rung(rungs, flags.rung, "--rung", ladder.name)];
+    return {rung.recipe.dump(), fmt::format("ladder {} up to \"{}\"", ladder.name, rung.title)};
+  }
   const bool is_shared = model::ranks_of_environment().size > 1;
   const auto [shown, passed_over] = is_shared ? FastestShown{} : shown_here(flags.workload);  // studies have one rank
   const std::string but = passed_over.empty() ? "" : "; not by " + files::printable(passed_over);

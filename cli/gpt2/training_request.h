@@ -19,7 +19,7 @@ inline constexpr int64_t most_training_steps = 1000000;  // as the schema of a t
 // A training; prepared_training() makes a training of it.
 struct TrainingFlags {
   WorkloadFlags workload;
-  std::string recipe, weights;
+  std::string recipe, ladder, rung, weights;
   std::optional<int64_t> tokens, epochs;  // one of these, or workload.steps
   std::optional<int64_t> batch_tokens, warmup_steps, decay_steps;
   std::optional<double> lr, min_lr, weight_decay, clip, validation_share;
@@ -41,16 +41,6 @@ void add_learning_flags(Command& command, TrainingFlags& flags);
 // `usual`: the default number of steps between two validation losses. `more` continues that help.
 void add_validation_flags(Command& command, TrainingFlags& flags, const std::string& usual,
                           const std::string& more = "");
-// `ladder ablate --to-loss`: trainings instead of runs.
-struct ToLossFlags {
-  TrainingFlags training;  // each of them; out, resume and json are of all together
-  std::string ladder;
-  std::vector<std::string> rungs;
-  std::optional<double> loss;
-  double margin = 0.02;
-  int64_t seeds = 3;
-  bool wait = false;
-};
 
 struct PreparedTraining {
   Training training;
@@ -78,15 +68,6 @@ TrainingSchedule schedule_of(const TrainingFlags& flags, int64_t steps);
 void check_first_weights(const Training& training);
 // Puts them into a new trainer. Throws std::invalid_argument where they are not finite.
 void load_first_weights(model::Trainer& trainer, const Training& training);
-
-// `ladder train --lr-sweep` trains once for each rate of "1e-5:1e-1:9", and says which are too low, good and too high.
-// Returns the exit status: 1 if all diverged, 130 if interrupted.
-int lr_sweep(const TrainingFlags& flags, const std::string& range);
-
-// `ladder ablate --to-loss` trains each rung with each seed, and compares time to a loss, and quality. Returns the exit
-// status: 1 if a training failed or diverged, 130 if interrupted.
-int to_loss(const ToLossFlags& flags);
-void add_to_loss_flags(Command& command, ToLossFlags& flags);
 
 // All files that a training reads.
 std::vector<Input> inputs_of(const TrainingFiles& files);

@@ -32,11 +32,9 @@ LEADING = ["ladder", "attribution", "sweep"]  # one for each group of modes
 OF_STUDY = [*LEADING, "peers", "memory", "phases", "phases_of_all", "steps", "losses", "energy"]
 OF_REPORT = ["side_by_side", "roofline", "history", "gate"]
 OF_TRAINING = ["training_loss", "training_speed", "learning_rate", "norm"]
-OF_LR_SWEEP = ["lr_sweep", "lr_curves"]
-OF_TO_LOSS = ["to_loss"]
 OF_GATE = ["gate", "pairs"]
 FILES = {**dict.fromkeys(["gate", "pairs", "side_by_side"], "comparisons"), **dict.fromkeys(["memory", "energy"], "costs"), "phases_of_all": "phases",
-         **dict.fromkeys(OF_TRAINING, "training"), **dict.fromkeys([*OF_LR_SWEEP, *OF_TO_LOSS], "trainings")}
+         **dict.fromkeys(OF_TRAINING, "training")}
 
 
 def draw(name, argument):

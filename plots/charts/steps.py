@@ -7,7 +7,7 @@ sides. Steps beyond it are marked at the edge and counted.
 
 from charts import Chart, Missing, about
 from charts.rungs import Rows, row
-from study import has_number, own_rungs
+from study import has_number, own_rungs, timed_unit
 from theme import BAR, DOUBT_INK, GREY, INK
 from words import milliseconds, number_of, shorten
 
@@ -123,6 +123,8 @@ def drawing(data, points, medians, ends):
 def draw_steps(part):
     study = part["study"]
     rungs = own_rungs(study)
+    if timed_unit(study) == "run":
+        return Missing("")  # a whole run is one step
     data, points, medians, timed = rows(part, rungs[:MOST_ROWS])
     if not points:
         return Missing("`ladder report STUDY` with the study's whole folder: its records have the times of single steps")

@@ -12,11 +12,9 @@
 #include "plots/export.h"
 #include "plots/gate_text.h"
 #include "plots/history_table.h"
-#include "plots/lr_sweep_text.h"
 #include "plots/remarks.h"
 #include "plots/report_document.h"
 #include "plots/study_table.h"
-#include "plots/to_loss_text.h"
 #include "plots/training_summary.h"
 #include "study/analysis.h"
 #include "study/archive/history_points.h"
@@ -24,8 +22,6 @@
 #include "study/gate/baseline_file.h"
 #include "study/gate/compare.h"
 #include "study/trace/explain.h"
-#include "study/training/quality.h"
-#include "study/training/rate_verdict.h"
 #include "study/training/training_log.h"
 #include "tests/harness/machines.h"
 
@@ -197,19 +193,6 @@ void explain_trace(const Json& given) {
   }
 }
 
-// As `ladder report` draws it again.
-void show_lr_sweep(const Json& given) {
-  const auto sweep = plots::with_said(study::with_verdicts(same_again<results::LearningRateSweep>(given)));
-  (void)same_again<results::LearningRateSweep>(results::json_of(sweep));
-  check_shown(plots::lr_sweep_table(sweep));
-}
-
-void show_to_loss(const Json& given) {
-  const auto study = plots::with_said(study::with_verdicts(same_again<results::TimeToLoss>(given)));
-  (void)same_again<results::TimeToLoss>(results::json_of(study));
-  check_shown(plots::to_loss_table(study));
-}
-
 // Against another one, as where a checkpoint is of another training.
 void compare_training(const Json& given) {
   static const auto other = results::value_from<results::Training>(seed("training/valid.json"), "training");
@@ -235,13 +218,11 @@ bool read_document(std::string_view bytes) {
       {"baseline", compare_side},
       {"checkpoint", [](const Json& given) { (void)same_again<results::Checkpoint>(given); }},
       {"ladder", climb_ladder},
-      {"lr_sweep", show_lr_sweep},
       {"noise", show_noise},
       {"plan", analyse_plan},
       {"record", analyse_record},
       {"report", show_report},
       {"study", show_study},
-      {"to_loss", show_to_loss},
       {"trace", explain_trace},
       {"training", compare_training},
       {"training_report",

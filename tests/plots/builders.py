@@ -427,52 +427,6 @@ def training_report_of(points=60, length=1, samples=()):
                   "said": training_said("Validation loss 6.02 after 60 steps")})
 
 
-REASONS = ["falls slowly", "still falling", "near the best", "near the best", "falls behind", "oscillates", "diverged", "diverged"]
-VERDICTS = {"falls slowly": "too low", "still falling": "too low", "near the best": "good"}
-
-
-def lr_sweep_of(reasons=tuple(REASONS), steps=40):
-    """A rate for each reason, each ten times the one before. The last, where it diverged, is not finite."""
-    rates = []
-    for i, reason in enumerate(reasons):
-        to, pace = {"falls slowly": (10.7, 9), "still falling": (8.5, 20), "near the best": (6 + 0.04 * (i % 2), 7), "falls behind": (7.5, 4),
-                    "oscillates": (6.5, 5), "diverged": (17, 9)}[reason]
-        losses = [to + (10.8 - to) * math.exp(-t / pace) + (reason == "oscillates") * (-1) ** t for t in range(steps)]
-        early = reason == "diverged" and i == len(reasons) - 1
-        if early:
-            losses = [10.8, 12.5, None]
-        end = None if early else {"mean": sum(losses[-10:]) / 10, "fall": losses[-10] - losses[-1], "swing": 1.0 if reason == "oscillates" else 0.05}
-        rates.append({"learning_rate": {"max": float(f"1e{i - 6}"), "min": float(f"1e{i - 7}"), "warmup_steps": 4, "decay_steps": steps}, "losses": losses,
-                      "not_finite": "the loss of step 3" if early else "", "end": end, "verdict": VERDICTS.get(reason, "too high"), "reason": reason,
-                      "words": f"{reason}, as was planted"})
-    good = [i for i, rate in enumerate(rates) if rate["verdict"] == "good"]
-    return valid({"kind": "lr_sweep", "schema_version": 1, "device": {"kind": "cpu", "name": "AMD EPYC, 2 threads"}, "training": training_of(steps),
-                  "planned": len(rates), "rates": rates, "end_steps": 10, "margin": 0.1, "best": good[0] if good else None,
-                  "said": training_said("Best learning rate 0.0001")})
-
-
-def to_loss_of(rungs=("float32", "bf16 autocast", "flash attention"), seeds=3, loss=7):
-    """Rungs each of which is faster than the one before, and a skipped one. The last does not reach the loss."""
-    rows, trainings = [], []
-    for i, title in enumerate(rungs):
-        of_rung = []
-        for seed in range(1, seeds + 1):
-            end = 6 + 0.01 * seed + (2 if i == len(rungs) - 1 and i > 0 else 0)
-            curve = [{"step": 5 * n, "tokens": 160 * n, "seconds": n * (1 + 0.1 * seed) / (1 + i), "loss": end + 4 * math.exp(-n / 3)} for n in range(1, 13)]
-            of_rung.append(curve)
-            trainings.append({"rung": i, "seed": seed, "curve": curve, "seconds": curve[-1]["seconds"], "not_finite": "", "failure": "", "reached": None})
-        medians = [{**at, "seconds": sorted(c[n]["seconds"] for c in of_rung)[seeds // 2]} for n, at in enumerate(of_rung[0])]
-        compared = {"mean": 1.1 + i, "lo": 1.0, "hi": 3.0}
-        rows.append({"optimization": "bf16" if i else None, "title": title, "applied": [], "status": "planned", "reason": "", "recipe": {}, "medians": medians,
-                     "ended": seeds, "reached": seeds, "loss": medians[-1]["loss"], "seconds": 3.5 / (1 + i), "difference": compared if i else None,
-                     "speedup": compared if i else None, "quality": [None, "same quality", "worse"][min(i, 2)], "counts": i == 1, "words": f"as planted {i}"})
-    rows.append({**rows[0], "title": "GPU", "status": "not_applicable", "reason": "no CUDA device", "medians": [], "ended": 0, "reached": 0, "loss": None,
-                 "seconds": None, "words": "skipped: no CUDA device"})
-    return valid({"kind": "to_loss", "schema_version": 1, "device": {"kind": "cpu", "name": "AMD EPYC, 2 threads"},
-                  "ladder": {"name": "tiny", "title": "A tiny ladder"}, "training": training_of(60), "loss": loss, "margin": 0.02, "seeds": seeds, "rungs": rows,
-                  "trainings": trainings, "reference": 0, "said": training_said("2.10× faster to loss 7")})
-
-
 # ---- the recorded evidence
 
 EVIDENCE = sorted(file.parent for file in (ROOT / "results" / "evidence").glob("*/study.json"))

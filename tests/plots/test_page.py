@@ -50,7 +50,7 @@ def worths():
     return report_of(study_of("factorial", *(worth(name, 0.23, method=method) | {"lo": 0.0364, "hi": 1.49} for method in COLORS for name in ("bf16", "flash"))))
 
 
-DOCUMENTS = {name: test_sections.DOCUMENTS[name] for name in ("everything", "two", "mixed", "not usable", "peers", "sweep", "training", "rates", "to loss")} | {
+DOCUMENTS = {name: test_sections.DOCUMENTS[name] for name in ("everything", "two", "mixed", "not usable", "peers", "sweep", "training")} | {
     "long names": long_names, "gate": gate, "worths": worths,
     "a hundred rungs": lambda: report_of(make([(f"optimization number {i}", 2000.0 - 5 * i) for i in range(100)], runs=1))}
 

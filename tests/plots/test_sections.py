@@ -7,8 +7,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from builders import (ENTRIES, LADDER, NASTY, PARTS, SETTING, about_batches, command, comparison_of, complete, disturbed, entry, gate_of, history_of, lr_sweep_of, made, make, mixed,
-                      noise_of, other_losses, predicted, remark, report_of, series_of, study_of, sweep, table, technique, to_loss_of, trace_of, training_report_of,
+from builders import (ENTRIES, LADDER, NASTY, PARTS, SETTING, about_batches, command, comparison_of, complete, disturbed, entry, gate_of, history_of, made, make, mixed,
+                      noise_of, other_losses, predicted, remark, report_of, series_of, study_of, sweep, table, technique, trace_of, training_report_of,
                       unusable, valid, with_peers, without_number, worth)
 
 import markdown
@@ -36,7 +36,7 @@ DOCUMENTS = {"everything": everything, "two": two, "mixed": lambda: report_of(mi
              "one rung": lambda: report_of(make(LADDER[:1], runs=1)), "no rungs": lambda: report_of(make([])), "nothing in common": lambda: report_of(make(), make()),
              "peers": lambda: report_of(with_peers(("PyTorch eager", 2.0))), "sweep": lambda: report_of(sweep()),
              "factorial": lambda: report_of(study_of("factorial", worth("bf16", 1.82), worth("graph", None, reason="no subset | was measured"))),
-             "training": lambda: training_report_of(samples=["of of of", "to be"]), "rates": lr_sweep_of, "to loss": to_loss_of}
+             "training": lambda: training_report_of(samples=["of of of", "to be"])}
 
 
 @pytest.fixture(scope="session")

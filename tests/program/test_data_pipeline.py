@@ -86,7 +86,7 @@ def test_study_table_pages_and_exports_show_what_batches_cost(ladder, pipeline) 
     assert all(len(line) <= 80 for line in done.stdout.partition("Open ")[0].splitlines()), done.stdout
     assert "What a batch costs" in (folder / "report.md").read_text() and "What a batch costs" in (folder / "report.html").read_text()
     header, *rows = (folder / "rungs.csv").read_text().splitlines()
-    assert "data_ms_median" in header.split(",") and len(rows) == len(WAYS)
+    assert "batches_ms_median" in header.split(",") and len(rows) == len(WAYS)
     assert "data_ms" in (folder / "steps.csv").read_text().splitlines()[0].split(",")
     verified = ladder("verify", folder)
     assert verified.returncode == 0, verified.stdout + verified.stderr

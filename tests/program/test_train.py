@@ -4,9 +4,7 @@ The two-layer model on a token file that is made here. Steps take milliseconds; 
 """
 
 import csv
-import html
 import json
-import math
 import pathlib
 import re
 import resource
@@ -435,6 +433,17 @@ def test_the_recipe_and_the_length_that_nobody_names(ladder, data, tmp_path) -> 
     assert {line["clip"] for line in lines(tmp_path / "epochs")} == {1.0}
 
 
+def test_a_rung_of_a_ladder_is_trained(ladder, data, tmp_path) -> None:
+    train = ["train", "--model", "tiny", "-B", 1, "-T", 16, "--threads", 1, "--data", data, "--steps", 1, "--out"]
+    done = ladder(*train, tmp_path / "rung", "--ladder", "tiny", "--rung", "bf16")
+    assert done.returncode == 0 and done.stderr.startswith('recipe: ladder tiny up to "bf16 autocast"\n'), done.stderr
+    assert read_json(tmp_path / "rung" / "training.json")["settings"]["recipe"]["autocast"] == "bf16"
+    for flags, says in ((["--rung", "bf16", "--recipe", "{}"], "cannot be combined with"), (["--ladder", "tiny"], "--ladder needs --rung"),
+                        (["--rung", "warp"], "--rung warp: no such rung")):
+        done = ladder(*train, tmp_path / "none", *flags)
+        assert done.returncode == 2 and says in done.stderr and not (tmp_path / "none").exists(), done.stderr
+
+
 def test_the_fastest_rung_that_was_measured_here_is_the_recipe(ladder, small, data, tmp_path) -> None:
     """From where `ladder ablate` puts its studies. A rung whose batches a training cannot have gives way to the study's last."""
     done = ladder("ablate", "--ladder", small, "--threads", 1, "--data", data, cwd=tmp_path)
@@ -514,53 +523,3 @@ def test_a_training_is_drawn_from_its_files_too(ladder, whole, tmp_path) -> None
     (folder / "training.json").unlink()
     done = ladder("report", folder / "log.jsonl")
     assert done.returncode == 2 and "log.jsonl: must be a study" in done.stderr, done.stderr
-
-
-def test_a_sweep_of_learning_rates(ladder, start, whole, data, tmp_path) -> None:
-    common = [*SIZES, "--data", data, "--recipe", "{}", "--seed", 5, "--steps", 24, "--warmup-steps", 4]
-    out = tmp_path / "sweep"
-    done = ladder("train", *common, "--lr-sweep", "1e-6:1e4:6", "--out", out, variables=DRAWN)
-    assert done.returncode == 0, done.stderr
-    sweep = read_json(out / "lr_sweep.json")
-    validator("lr_sweep").validate(sweep)
-    rates = sweep["rates"]
-    assert [rate["learning_rate"]["max"] for rate in rates] == [1e-6, 1e-4, 1e-2, 1, 100, 1e4] and sweep["planned"] == 6
-    assert [rate["learning_rate"]["min"] for rate in rates] == pytest.approx([1e-7, 1e-5, 1e-3, 0.1, 10, 1e3])
-    assert (rates[0]["verdict"], rates[-1]["verdict"], rates[-1]["reason"]) == ("too low", "too high", "diverged")
-    best = rates[sweep["best"]]
-    assert sweep["best"] in (1, 2) and best["verdict"] == "good" and sweep["end_steps"] == 6
-    assert best["end"]["mean"] == best["held_out"] < sweep["untrained"] - 0.1 and best["held_out"] == min(rate["end"]["mean"] for rate in rates if rate["end"])
-    assert sorted(path.stem for path in (out / "charts").glob("*.svg")) == ["lr_curves", "lr_sweep"]
-    page = html.unescape((out / "report.html").read_text())
-    assert sweep["said"]["headline"] in page and (out / "report.md").exists()
-    for rate in rates:
-        assert rate["words"] in page and re.search(rf"^1e{round(math.log10(rate['learning_rate']['max']))} .* {rate['verdict']} ", done.stdout, re.M)
-    assert done.stderr.count("\nrate ") == 6
-
-    # Each is the training that it names, and a sweep is drawn again as it was.
-    alone = ladder("train", *common, "--lr", "0.01", "--json")
-    assert json.loads(alone.stdout)["losses"] == rates[2]["losses"] and len(rates[2]["losses"]) == 24
-    again = ladder("report", out, "--out", tmp_path / "again")
-    assert again.returncode == 0 and read_json(tmp_path / "again" / "lr_sweep.json") == sweep, again.stderr
-    refused = ladder("train", *common, "--lr-sweep", "1e-3:1e-2:2", "--out", out)
-    assert refused.returncode == 2 and "is not empty" in refused.stderr
-
-    # From trained weights a rate of nearly nothing ends where it began, however its batches differ. No rate is the best.
-    weights = [*SIZES, "--data", data, "--recipe", "{}", "--weights", whole[0], "--steps", 8, "--warmup-steps", 0, "--clip", 0]
-    none = ladder("train", *weights, "--lr-sweep", "1e-12:1e-11:2", "--json")
-    trained = json.loads(none.stdout)
-    assert none.returncode == 1 and none.stderr == "" and trained["best"] is None
-    assert [rate["held_out"] for rate in trained["rates"]] == pytest.approx([trained["untrained"]] * 2, abs=1e-4)
-    assert trained["training"]["settings"]["clip"] is None and trained["untrained"] < sweep["untrained"]
-    refused = ladder("train", *weights, "--lr-sweep", "1e-3:1e-2:2", "--validation-share", 0)
-    assert refused.returncode == 2 and "--validation-share must be above 0" in refused.stderr
-
-    # An interrupt costs the rate at work.
-    stopped = start("train", *common, "--lr-sweep", "1e-4:1e-2:50", "--out", tmp_path / "stopped")
-    while not stopped.stderr.readline().startswith("rate 1/50"):
-        assert stopped.poll() is None
-    stopped.send_signal(signal.SIGINT)
-    _, said = stopped.communicate(timeout=HANGS_AFTER_S)
-    kept = read_json(tmp_path / "stopped" / "lr_sweep.json")
-    assert stopped.returncode == 130 and 1 <= len(kept["rates"]) < kept["planned"] == 50
-    assert f"interrupted after {len(kept['rates'])} of 50 rates; draw what is there with: ladder report {tmp_path / 'stopped'}\n" in said

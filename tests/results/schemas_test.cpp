@@ -3,7 +3,6 @@
 #include "files/resources.h"
 #include "results/ladder.h"
 #include "results/report.h"
-#include "results/to_loss.h"
 #include "results/trace.h"
 #include "results/training.h"
 #include "tests/results/schema.h"
@@ -34,9 +33,8 @@ std::string shown(const Json& json, size_t indent = 0) {
 
 template <class T>
 class Schema : public testing::Test {};
-using Documents = testing::Types<Baseline, Checkpoint, Comparison, CountersDocument, GateResult, History, Ladder,
-                                 LearningRateSweep, Noise, Plan, Record, Report, Study, TimeToLoss, TraceDocument,
-                                 Training, TrainingReport, TrainingStep>;
+using Documents = testing::Types<Baseline, Checkpoint, Comparison, CountersDocument, GateResult, History, Ladder, Noise,
+                                 Plan, Record, Report, Study, TraceDocument, Training, TrainingReport, TrainingStep>;
 TYPED_TEST_SUITE(Schema, Documents);
 
 TYPED_TEST(Schema, FileFollowsFromTheStruct) {
@@ -48,7 +46,7 @@ TYPED_TEST(Schema, FileFollowsFromTheStruct) {
 
 TEST(Schemas, HaveNoOtherFiles) {
   const auto files = std::filesystem::directory_iterator(folder);
-  EXPECT_EQ(std::distance(begin(files), end(files)), 18);
+  EXPECT_EQ(std::distance(begin(files), end(files)), 16);
 }
 
 }  // namespace schemas_test

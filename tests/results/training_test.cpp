@@ -1,10 +1,6 @@
 // A training's documents: they read as they were written, say what differs, and refuse what they do not know.
 #include "results/training.h"
 
-#include "results/to_loss.h"
-#include "tests/study/planted_sweep.h"
-#include "tests/study/planted_to_loss.h"
-
 #include <gtest/gtest.h>
 
 #include <stdexcept>
@@ -88,91 +84,3 @@ TEST(TrainingDocuments, RefuseWhatTheyDoNotKnow) {
 }
 
 }  // namespace training_test
-
-namespace to_loss_test {
-
-// The document of a study of time to loss.
-
-using namespace results;
-using files::Json;
-
-TEST(TimeToLossDocument, ReadsAsItWasWritten) {
-  TimeToLoss study = planted::to_loss();
-  study.trainings[0].reached = LossReached{.step = 15, .seconds = 30};
-  study.rungs[2].quality = harness::Quality::same;
-  study.rungs[2].difference = OverSeeds{{.lo = -0.5, .hi = 0.5}, 0.25};
-  study.rungs[2].speedup = OverSeeds{{}, 2};
-  study.rungs[2].medians = study.trainings[1].curve;
-  study.said.remarks = {{Severity::good, "margin", "0.05 nats", "`here`"}};
-  const Json written = json_of(study);
-  EXPECT_EQ(json_of(value_from<TimeToLoss>(written, "file")), written);
-  EXPECT_EQ(written.at("rungs").at(2).at("quality"), "same quality");
-  EXPECT_EQ(written.at("rungs").at(0).at("quality"), Json());
-  EXPECT_EQ(study.planned(), 9);
-}
-
-TEST(TimeToLossDocument, RefusesWhatItDoesNotKnow) {
-  const auto refusal_with = [](const char* pointer, Json value) {
-    Json json = json_of(planted::to_loss());
-    json[Json::json_pointer(pointer)] = std::move(value);
-    try {
-      (void)value_from<TimeToLoss>(json, "file");
-    } catch (const std::invalid_argument& error) {
-      return std::string(error.what());
-    }
-    return std::string("accepted");
-  };
-  EXPECT_EQ(refusal_with("/margin", 0.1), "accepted");
-  EXPECT_EQ(refusal_with("/trainings", Json::array()), "accepted");  // it has just begun
-  EXPECT_NE(refusal_with("/margin", 0).find("margin"), std::string::npos);
-  EXPECT_NE(refusal_with("/rungs/0/quality", "fine").find("quality"), std::string::npos);
-  EXPECT_NE(refusal_with("/trainings/0/curve/0/seconds", 0).find("seconds"), std::string::npos);
-  for (const int rung : {1, 4}) {  // skipped; not there
-    EXPECT_NE(refusal_with("/trainings/0/rung", rung).find("which is not one that is trained"), std::string::npos);
-  }
-  EXPECT_NE(refusal_with("/training/settings/validation_every", 0).find("no validation loss"), std::string::npos);
-}
-
-}  // namespace to_loss_test
-
-namespace lr_sweep_test {
-
-// The document of a sweep of learning rates.
-
-using namespace results;
-using files::Json;
-
-TEST(LearningRateSweep, ReadsAsItWasWritten) {
-  LearningRateSweep sweep = planted::sweep();
-  sweep.rates[2].end = LossesAtTheEnd{.mean = 6, .fall = -0.25, .swing = 0.5};
-  sweep.rates[1].verdict = RateVerdict::too_low;
-  sweep.rates[1].reason = RateReason::still_falling;
-  sweep.best = 2;
-  sweep.said.remarks = {{Severity::good, "best", "0.001", "`here`"}};
-  const Json written = json_of(sweep);
-  EXPECT_EQ(json_of(value_from<LearningRateSweep>(written, "file")), written);
-  EXPECT_EQ(written.at("rates").at(1).at("reason"), "still falling");
-  EXPECT_EQ(written.at("rates").at(7).at("losses").back(), Json());
-  EXPECT_EQ(written.at("training").at("kind"), "training");
-}
-
-TEST(LearningRateSweep, RefusesWhatItDoesNotKnow) {
-  const auto refusal_with = [](const char* pointer, Json value) {
-    Json json = json_of(planted::sweep());
-    json[Json::json_pointer(pointer)] = std::move(value);
-    try {
-      (void)value_from<LearningRateSweep>(json, "file");
-    } catch (const std::invalid_argument& error) {
-      return std::string(error.what());
-    }
-    return std::string("accepted");
-  };
-  EXPECT_EQ(refusal_with("/margin", 0.1), "accepted");
-  EXPECT_NE(refusal_with("/rates", Json::array()).find("rates"), std::string::npos);
-  EXPECT_NE(refusal_with("/rates/0/verdict", "fine").find("verdict"), std::string::npos);
-  EXPECT_NE(refusal_with("/rates/0/losses", Json::array()).find("losses"), std::string::npos);
-  EXPECT_NE(refusal_with("/rates/0/learning_rate/max", 0).find("max"), std::string::npos);
-  EXPECT_NE(refusal_with("/training/settings/seed", "one").find("seed"), std::string::npos);
-}
-
-}  // namespace lr_sweep_test

@@ -3,7 +3,7 @@
 
 #include "ablations/techniques/operations.h"
 #include "model/config.h"
-#include "study/training/quality.h"
+#include "study/training/spikes.h"
 
 #include <gtest/gtest.h>
 
