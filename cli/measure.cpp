@@ -48,10 +48,24 @@ struct MeasureFlags {
   std::string mode, out, losses = "guarded";
   std::optional<int64_t> repeats, budget_s, order_seed, tokens;
   int64_t steps = 30, warmup = 10, limit_s = 900;
-  std::string steps_from, metric, better, until;
+  std::string steps_from, metric, better, until, within;
   bool dry_run = false, look = false, no_look = false, as_is = false, terminal = false, hook = false, resume = false,
        json = false, verbose = false, wait = false;
 };
+
+// The commands' rungs, each within the other command that --within gives: its {command} becomes one word of the shell.
+std::vector<Rung> rungs_of(const MeasureFlags& flags, Mode mode) {
+  std::vector<Rung> rungs = rungs_of_commands(flags.commands, mode);
+  if (flags.within.empty()) return rungs;
+  if (flags.within.find("{command}") == std::string::npos) {
+    throw std::invalid_argument("--within must have {command} in it: 'ssh gpu-1 {command}'");
+  }
+  for (Rung& rung : rungs) {
+    const std::string word = "'" + replaced(rung.command->text, "'", R"('"'"')") + "'";
+    rung.command->text = replaced(flags.within, "{command}", word);
+  }
+  return rungs;
+}
 
 std::string shown(const Rung& rung) { return files::in_quotes(files::shortened(printable(rung.command->typed), 70)); }
 
@@ -78,7 +92,7 @@ Plan plan_of(const MeasureFlags& flags) {
       .run_limit_s = static_cast<double>(flags.limit_s),
       .mode = flags.mode.empty() ? Mode::cumulative : mode_of(flags.mode, "--mode")};
   if (plan.mode == Mode::sweep) throw std::invalid_argument("--mode sweep: a command has no size that could be varied");
-  plan.rungs = rungs_of_commands(flags.commands, plan.mode);
+  plan.rungs = rungs_of(flags, plan.mode);
   for (Rung& rung : plan.rungs) rung.command->trial.terminal = flags.terminal;
   plan.ladder.title = number_of(std::ssize(plan.rungs), "command");
   plan.commands = CommandTerms{.as_is = flags.as_is,
@@ -192,7 +206,7 @@ void look_at_all(const Plan& plan, const fs::path& out, bool all) {
 Plan resumed_plan(const MeasureFlags& flags, const fs::path& out) {
   Plan plan = open_study(out);
   if (!plan.commands) throw std::invalid_argument(fmt::format("{}: is no study of commands", out.string()));
-  const std::vector<Rung> named = rungs_of_commands(flags.commands, plan.mode);
+  const std::vector<Rung> named = rungs_of(flags, plan.mode);
   const auto same = [](const Rung& one, const Rung& other) {
     return one.command->text == other.command->text && one.title == other.title &&
            one.command->directory == other.command->directory;
@@ -324,6 +338,9 @@ void add_measure(CommandLine& line) {
   add_choice(command, "--better", flags.better, {"lower", "higher"}, ": which numbers of --metric are good", "WHICH");
   add_text(command, "--until", flags.until, "end each command after so long (300s), with --metric", "SECONDS");
   command.heading("How to read a program");
+  add_text(command, "--within", flags.within,
+           "run each in a container or elsewhere: 'docker run --rm IMAGE sh -c {command}', 'ssh HOST {command}'",
+           "COMMAND");
   add_text(command, "--steps-from", flags.steps_from,
            "where a line has its step and loss: 'it (?P<step>\\d+) .*loss (?P<loss>\\S+)'", "REGEX");
   add_number(command, "--tokens", flags.tokens, "tokens of a step, of every command", 1, 1000000000000);
@@ -346,7 +363,8 @@ void add_measure(CommandLine& line) {
   command.exclude("--metric", {"--steps", "--warmup", "--for-s", "--hook", "--tokens"});
   command.callback([&command, &flags] {
     flags.typed = command.typed({"--dry-run", "--wait"});
-    check_resume(command, {"command", "--json", "--verbose", "--wait", "--look", "--no-look", "--dry-run"}, "study");
+    check_resume(command, {"command", "--within", "--json", "--verbose", "--wait", "--look", "--no-look", "--dry-run"},
+                 "study");
   });
 }
 

@@ -52,6 +52,19 @@ def test_a_program_without_steps_is_told_in_one_line(measure, tmp_path, command,
     assert not (tmp_path / "study").exists() and not processes_with(str(tmp_path / "study"))
 
 
+def test_commands_run_within_another_one(measure, study, tmp_path) -> None:
+    """As in a container: what stands in quotes, and what the shell would read, is the inner command's."""
+    within = ("--within", "env INNER=1 sh -c {command}")
+    command = prints('print(f"step {step} loss {3 / (step + 1)}", os.environ["INNER"] if step >= 0 else "$HOME", flush=True)')
+    assert measure(*within, command).returncode in MEASURED
+    assert study()["rungs"][0]["command"]["text"].startswith("env INNER=1 sh -c '")
+    (tmp_path / "study/records").joinpath(next(iter(records(tmp_path / "study"))) + ".json").unlink()
+    assert "was begun with other commands" in message(measure(command, "--resume", short=()))
+    done = measure(*within, command, "--resume", short=())
+    assert done.returncode in MEASURED and "1 to go" in done.stderr, done.stderr
+    assert "--within must have {command}" in message(measure("--within", "ssh host", command, out=tmp_path / "none"))
+
+
 @pytest.mark.parametrize("flags, command, says", [
     ((), 'for i in 0 1 2 3; do echo "step $i loss 1.$i"; sleep 0.01; done', ["ended by itself after 3 steps; 1 of warm-up and 8 timed are needed"]),
     (("--limit-s", "2"), "echo begun; sleep 1000", ["ran past its limit of 2 s and was killed before a step was found", "its last line: begun"]),
