@@ -147,7 +147,7 @@ Drawn draw_report(const Report& report, const fs::path& out) {
   write_to_draw(with_said(report), out / "report.json");
   const std::vector<std::string> names = files_of_report();
   remove_unfinished_files(out, {names.begin(), names.end()});
-  for (const auto& [file, text] : exports) files::write_file(out / file, text(report));
+  for (const Export& one : exports) files::write_file(out / one.file, one.text(report));
   return draw("report", out / "report.json", out);
 }
 

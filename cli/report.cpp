@@ -8,6 +8,7 @@
 #include "files/files.h"
 #include "files/printable.h"
 #include "plots/comparison_text.h"
+#include "plots/export.h"
 #include "plots/remarks.h"
 #include "plots/report_document.h"
 #include "plots/sentences.h"
@@ -245,16 +246,25 @@ int report(const ReportFlags& flags) {
   return show_report(document, drawn, flags.verbose);
 }
 
+// "rungs.csv (a table), steps.csv (another)".
+std::string names_of_exports() {
+  std::string names;
+  for (const Export& one : exports) names += fmt::format("{}{} ({})", names.empty() ? "" : ", ", one.file, one.what);
+  return names;
+}
+
 }  // namespace
 
 void add_report(CommandLine& line) {
   Command& command = line.add(
       {.name = "report",
        .about =
-           "Draws a study from its stored records: report.html (one file that needs no network), report.md and, in "
-           "charts/, each chart that has data, as SVG, PNG and Vega-Lite. Also writes rungs.csv, steps.csv, "
-           "benchmark.json (Google Benchmark's format, which its compare.py reads) and report.json, from which all of "
-           "it is drawn.\n"
+           std::string(
+               "Draws a study from its stored records: report.html (one file that needs no network), report.md and, in "
+               "charts/, each chart that has data, as SVG, PNG and Vega-Lite. It is drawn from report.json. "
+               "Beside it are ") +
+           names_of_exports() +
+           ".\n"
            "Measures nothing: every number is computed again from the records, so a study can be drawn wherever its "
            "folder is copied. Documents in a study's folder with/ are shown beside it. Two studies are compared rung "
            "by rung, also if they were measured on different machines, and the page names what differs. A gate has a "

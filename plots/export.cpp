@@ -284,9 +284,9 @@ Json benchmark_json(const Report& report) {
   return {{"context", context}, {"benchmarks", benchmarks}};
 }
 
-const std::vector<Export> exports{
-    {"rungs.csv", rungs_csv}, {"steps.csv", steps_csv}, {"benchmark.json", [](const Report& report) {
-                                                           return benchmark_json(report).dump(1) + "\n";
-                                                         }}};
+const std::vector<Export> exports{{"rungs.csv", "a table", rungs_csv},
+                                  {"steps.csv", "another", steps_csv},
+                                  {"benchmark.json", "for Google Benchmark's compare.py",
+                                   [](const Report& report) { return benchmark_json(report).dump(1) + "\n"; }}};
 
 }  // namespace plots

@@ -24,7 +24,7 @@ files::Json benchmark_json(const Report& report);
 
 // The files for other programs that stand beside each report.json.
 struct Export {
-  const char* file;
+  const char *file, *what;  // in the help: "for Google Benchmark's compare.py"
   std::string (*text)(const Report& report);
 };
 extern const std::vector<Export> exports;
