@@ -61,7 +61,7 @@ def test_commands_run_within_another_one(measure, study, tmp_path) -> None:
     (tmp_path / "study/records").joinpath(next(iter(records(tmp_path / "study"))) + ".json").unlink()
     assert "was begun with other commands" in message(measure(command, "--resume", short=()))
     done = measure(*within, command, "--resume", short=())
-    assert done.returncode in MEASURED and "1 to go" in done.stderr, done.stderr
+    assert done.returncode in MEASURED and "repeat 1: " in done.stderr, done.stderr
     assert "--within must have {command}" in message(measure("--within", "ssh host", command, out=tmp_path / "none"))
 
 
