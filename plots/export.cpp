@@ -10,6 +10,7 @@
 #include <cmath>
 #include <iterator>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <utility>
@@ -284,9 +285,37 @@ Json benchmark_json(const Report& report) {
   return {{"context", context}, {"benchmarks", benchmarks}};
 }
 
+// hyperfine's --export-json, in seconds: of a rung a time for each run that ended well.
+static Json hyperfine_json(const Report& report) {
+  Json results = Json::array();
+  for (const ReportedStudy& entry : report.studies) {
+    for (const StudyRung& rung : entry.study.rungs) {
+      std::vector<double> times;
+      for (const ReportedRun& run : entry.runs) {
+        const bool is_its = run.rung == rung.index && run.status == RunStatus::ok && !timed_ms(run).empty();
+        if (is_its) times.push_back(harness::median(timed_ms(run)) / 1000);
+      }
+      if (!rung.is_measured() || times.empty()) continue;
+      const double n = static_cast<double>(times.size()), mean = std::accumulate(times.begin(), times.end(), 0.0) / n;
+      double squares = 0;
+      for (const double time : times) squares += (time - mean) * (time - mean);
+      results.push_back({{"command", files::printable(rung.command ? rung.command->typed : rung.label)},
+                         {"mean", mean},
+                         {"stddev", n > 1 ? Json(std::sqrt(squares / (n - 1))) : Json()},
+                         {"median", harness::median(times)},
+                         {"min", std::ranges::min(times)},
+                         {"max", std::ranges::max(times)},
+                         {"times", times}});
+    }
+  }
+  return {{"results", results}};
+}
+
 const std::vector<Export> exports{{"rungs.csv", "a table", rungs_csv},
                                   {"steps.csv", "another", steps_csv},
                                   {"benchmark.json", "for Google Benchmark's compare.py",
-                                   [](const Report& report) { return benchmark_json(report).dump(1) + "\n"; }}};
+                                   [](const Report& report) { return benchmark_json(report).dump(1) + "\n"; }},
+                                  {"hyperfine.json", "for hyperfine's scripts",
+                                   [](const Report& report) { return hyperfine_json(report).dump(1) + "\n"; }}};
 
 }  // namespace plots

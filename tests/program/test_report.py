@@ -16,7 +16,7 @@ import pytest
 from conftest import MEASURED, EVIDENCE, ROOT, ladder_document, read_json, snapshot, write_json
 from gates import script
 
-FILES = {"report.json", "rungs.csv", "steps.csv", "benchmark.json"}  # tests/plots test what is drawn of them
+FILES = {"report.json", "rungs.csv", "steps.csv", "benchmark.json", "hyperfine.json"}  # tests/plots test what is drawn of them
 SEEDS = ROOT / "tests" / "fuzz" / "seeds"
 
 
@@ -82,6 +82,9 @@ def test_the_recorded_study(report, tmp_path, study) -> None:
     assert str(ROOT) not in (tmp_path / "drawn" / "report.json").read_text()
     table = rows(tmp_path / "drawn" / "rungs.csv")
     assert [float(row["ms_per_step_median"]) for row in table] == [rung["ms_per_step"]["median"] for rung in study["rungs"]]
+    for one, rung in zip(read_json(tmp_path / "drawn" / "hyperfine.json")["results"], study["rungs"], strict=True):
+        assert one["median"] * 1000 == pytest.approx(rung["ms_per_step"]["median"]) and len(one["times"]) == rung["runs_ok"]
+        assert one["min"] <= one["mean"] <= one["max"] and one["stddev"] > 0
     steps, plan = rows(tmp_path / "drawn" / "steps.csv"), study["plan"]
     assert len(steps) == len(study["runs"]) * (plan["warmup_steps"] + plan["timed_steps"])
 
