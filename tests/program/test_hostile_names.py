@@ -74,7 +74,7 @@ def test_a_study_is_shown_as_text(ladder, study, tmp_path) -> None:
         assert "<script" not in svg.read_text()
         assert_plain(svg.read_text())
     written = {pathlib.Path(name) for name in set(snapshot(tmp_path)) - before}
-    assert all(name.parent in (study, study / "charts") for name in written), written
+    assert all((tmp_path / name).parent in (study, study / "charts") for name in written), written
     assert {name.name for name in written} >= {"study.json", "report.json", "rungs.csv", "benchmark.json", "report.md", "report.html"}
 
 
