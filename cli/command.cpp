@@ -35,7 +35,7 @@ std::string exact(double value) { return fmt::format("{:a}", value); }
 template <class Number>
 CLI::Validator must_be(const std::string& rule, Number least, Number most,
                        std::optional<Number> (*value_of)(const std::string&)) {
-  const auto fault = [=](std::string& text) -> std::string {
+  const auto obstacle = [=](std::string& text) -> std::string {
     const std::optional<Number> value = value_of(text);
     if (!value || !(*value >= least && *value <= most)) {
       return fmt::format("must be {}, got {}", rule, text.empty() ? "nothing" : text);
@@ -43,7 +43,7 @@ CLI::Validator must_be(const std::string& rule, Number least, Number most,
     text = exact(*value);
     return "";
   };
-  return {fault, ""};
+  return {obstacle, ""};
 }
 
 std::optional<int64_t> parsed_bytes(const std::string& text) {
@@ -70,7 +70,7 @@ std::string bytes_text(int64_t bytes) {
   return fmt::format("{} bytes", bytes);
 }
 
-std::string fault_of_text(const std::string& text) {
+std::string obstacle_of_text(const std::string& text) {
   if (text.empty()) return "must not be empty";
   return files::valid_utf8(text) == text ? "" : files::in_quotes(text) + " is not UTF-8";
 }
@@ -84,7 +84,7 @@ CLI::Option* add_list(Command& command, const std::string& name, const std::stri
   };
   return command.add_option_function<std::vector<std::string>>(name, read, help)
       ->type_name("A,B,...")
-      ->check(fault_of_text)
+      ->check(obstacle_of_text)
       ->allow_extra_args(false);
 }
 
@@ -108,15 +108,15 @@ CLI::Validator percentage() { return must_be("a percentage between 0 and 100", 0
 
 CLI::Option* add_text(Command& command, const std::string& names, std::string& value, const std::string& help,
                       const std::string& type) {
-  return command.add_option(names, value, help)->type_name(type)->check(fault_of_text);
+  return command.add_option(names, value, help)->type_name(type)->check(obstacle_of_text);
 }
 
 CLI::Option* add_output(Command& command, const std::string& name, std::string& value, const std::string& help,
                         const std::string& type, const std::string& instead) {
-  const auto fault = [instead](const std::string& text) {
+  const auto obstacle = [instead](const std::string& text) {
     return files::is_standard_output(text) ? "standard output (-) cannot be used here; " + instead : "";
   };
-  return add_text(command, name, value, help, type)->check(fault);
+  return add_text(command, name, value, help, type)->check(obstacle);
 }
 
 CLI::Option* add_names(Command& command, const std::string& name, std::vector<std::string>& value,

@@ -42,7 +42,7 @@ struct Words {
   std::vector<std::string> common = {};  // the flags that --help shows, where all do not fit into 40 lines
 };
 
-// Of the flags that say where results go and how they are printed.
+// The heading of the flags that say where results go and how they are printed.
 constexpr const char* results_heading = "Where the results go";
 
 struct Command : CLI::App {

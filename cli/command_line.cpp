@@ -121,7 +121,7 @@ const Command& CommandLine::chosen() const { return dynamic_cast<const Command&>
 namespace {
 
 // What is wrong with a word that should be a command.
-std::string fault_of_command(const std::string& word) {
+std::string obstacle_of_command(const std::string& word) {
   if (word.starts_with('-')) return "there is no flag " + files::in_quotes(word);
   std::vector<std::string> names;
   for (const ListedCommand& listed : listed_commands) names.emplace_back(listed.name);
@@ -129,16 +129,17 @@ std::string fault_of_command(const std::string& word) {
 }
 
 // What is wrong with a command's arguments, in one line: CLI11's words, but for an argument that it does not know.
-std::string fault_of(const CommandLine& line, const std::vector<std::string>& arguments, const CLI::ParseError& error) {
+std::string obstacle_of(const CommandLine& line, const std::vector<std::string>& arguments,
+                        const CLI::ParseError& error) {
   const std::string& name = line.chosen().words.name;
   std::vector<std::string> extra = line.app.remaining(true);
   std::erase(extra, "--");
   if (!extra.empty()) {
     const bool is_flag = extra.front().starts_with('-');
-    const std::string fault = fmt::format("{} {}", is_flag ? "there is no flag" : name + " takes no argument",
-                                          files::in_quotes(extra.front()));
+    const std::string obstacle = fmt::format("{} {}", is_flag ? "there is no flag" : name + " takes no argument",
+                                             files::in_quotes(extra.front()));
     const std::string quoted = name == "measure" ? with_quotes(arguments) : "";
-    return quoted.empty() ? fault : fault + "; " + quoted;
+    return quoted.empty() ? obstacle : obstacle + "; " + quoted;
   }
   std::string what = error.what();
   for (const auto& [theirs, ours] :
@@ -175,8 +176,9 @@ int run_command_line(CommandLine& line, int argc, char** argv, const std::functi
                                  error.get_name() == "CallForAllHelp"));
       return 0;
     }
-    const std::string fault = is_named ? fault_of(line, {argv + 2, argv + argc}, error) : fault_of_command(argv[1]);
-    fmt::print(stderr, "ladder: {}\nTry 'ladder{} --help'.\n", files::printable(fault),
+    const std::string obstacle =
+        is_named ? obstacle_of(line, {argv + 2, argv + argc}, error) : obstacle_of_command(argv[1]);
+    fmt::print(stderr, "ladder: {}\nTry 'ladder{} --help'.\n", files::printable(obstacle),
                is_named ? " " + line.chosen().words.name : "");
     return 2;
   }
@@ -212,7 +214,7 @@ void let_standard_error_fail() {
 }
 
 // "PATH: cannot create directories: No such file or directory", where the library puts the path last.
-std::string fault_of_path(const std::filesystem::filesystem_error& error) {
+std::string failure_of_path(const std::filesystem::filesystem_error& error) {
   constexpr std::string_view begin = "filesystem error: ";
   std::string what = error.what();
   if (what.starts_with(begin)) what.erase(0, begin.size());
@@ -240,7 +242,7 @@ int exit_status(const std::function<int()>& program) {
   } catch (const std::invalid_argument& error) {
     return fail(error.what(), 2);
   } catch (const std::filesystem::filesystem_error& error) {
-    return fail(fault_of_path(error).c_str(), 2);
+    return fail(failure_of_path(error).c_str(), 2);
   } catch (const std::system_error& error) {
     return fail(error.what(), 2);
   } catch (const harness::Unfit& error) {

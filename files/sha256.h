@@ -33,7 +33,7 @@ class Sha256 {
 
 [[nodiscard]] std::string sha256_hex(std::string_view bytes);
 
-// Of a file's bytes, which need not fit into memory. Throw std::invalid_argument where it cannot be read.
+// The SHA-256 of a file's bytes, which need not fit into memory. Throw std::invalid_argument where it cannot be read.
 void hash_file(const std::filesystem::path& path, Sha256& hash);
 [[nodiscard]] std::string sha256_of_file(const std::filesystem::path& path);
 

@@ -32,7 +32,7 @@ class Prefetcher {
   void run();
 
   std::function<void(const at::Tensor&)> fill_;
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
   State state_ = State::idle;
   bool ends_ = false;

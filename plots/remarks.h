@@ -8,10 +8,10 @@
 
 namespace plots {
 
-// `runs`: as a report has them; `noise`: the floors that say something of the study. The terminal has neither.
+// What is said of a study. A report gives its runs and the noise floors of its rungs; the terminal has neither.
 StudySaid said_of(const Study& study, const std::vector<ReportedRun>& runs = {}, const std::vector<Noise>& noise = {});
 
-// Of two studies beside each other.
+// What is said of two studies beside each other.
 Said said_of(const Report& report);
 
 // The report with what is said of its studies, of both together, and of its gates.

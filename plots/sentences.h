@@ -67,7 +67,7 @@ struct Lead {
   const Ratio* speedup;
 };
 
-// None: the study has no valid speedup.
+// The rungs that the study leads with; none if it has no valid speedup.
 std::optional<Lead> lead_of(const Study& study);
 
 // The method by which a mode tells an optimization's worth; none: it tells none, or a ladder's order does.

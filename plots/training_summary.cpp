@@ -112,8 +112,8 @@ std::vector<SampleAfter> few_samples(const Steps& steps) {
 
 std::string training_headline(const Training& training, const Steps& steps) {
   const TrainingStep& last = steps.back();
-  const std::string fault = fault_of(last, training.settings);
-  if (!fault.empty()) return fmt::format("T{} is not finite", fault.substr(1));  // "the loss of step 12"
+  const std::string failure = failure_of(last, training.settings);
+  if (!failure.empty()) return fmt::format("T{} is not finite", failure.substr(1));  // "the loss of step 12"
   const Steps with = validated(steps);
   if (with.empty()) {
     return fmt::format("Training loss {:.2f} after {}", loss_at_the_end(steps).value_or(*last.loss),
@@ -152,7 +152,7 @@ std::vector<std::string> lines_on(const Training& training, const Steps& steps) 
 std::vector<Remark> remarks_on(const Training& training, const Steps& steps) {
   std::vector<Remark> remarks;
   const TrainingStep& last = steps.back();
-  if (!fault_of(last, training.settings).empty()) {
+  if (!failure_of(last, training.settings).empty()) {
     remarks.push_back({Severity::bad, "not-finite", "The training stopped there.",
                        "Try a smaller `--lr`, more `--warmup-steps`, or a smaller `--clip`."});
   } else if (ended_early(training, steps)) {

@@ -17,7 +17,7 @@ constexpr size_t most_samples = 5;  // likewise
 // "NVIDIA H200", "AMD EPYC, 2 threads".
 NamedDevice trained_on(const Training& training);
 
-// Of all steps, at most `most` stretches; all but the last have the same number of steps.
+// Divides all steps into at most `most` stretches. All but the last have the same number of steps.
 std::vector<TrainingStretch> stretches_of(const std::vector<TrainingStep>& steps, size_t most = most_stretches);
 
 // `source`: the name of the training's folder. `steps` not empty: those of its log.

@@ -60,7 +60,7 @@ struct Environment {
                 (python, absent))
 };
 
-// Of this process, now: all of it, and what a program without PyTorch's and CUDA's libraries knows.
+// The environment of this process, now. The second: what a program without PyTorch's and CUDA's libraries knows of it.
 Environment environment_here();
 Environment environment_of_program();
 

@@ -92,7 +92,7 @@ struct Observations {
 
     LADDER_FIELDS(Weights, types, gradients_in_place)
   };
-  // Of one step: what c10d was given to reduce over all ranks, and the size of all gradients.
+  // In one step: what c10d was given to reduce over all ranks, and the size of all gradients.
   struct AllReduces {
     int64_t calls = 0, bytes = 0;
     int64_t gradient_bytes = 0;
@@ -153,7 +153,7 @@ LADDER_COMPILED_ONCE(Observations)
 // What was seen of a run's GPU while its steps were timed: "monitor" of a record, made of what
 // harness/machine/gpu_monitor.h watches.
 
-// Of a series of samples.
+// The range of a series of samples.
 struct Range {
   double min = 0, median = 0, max = 0;
 
@@ -176,7 +176,7 @@ struct Unwatched {
   LADDER_FIELDS(Unwatched, (unavailable, absent))
 };
 
-// What is none has a note. Where nobody looked there is nothing but the reason.
+// A reading without a value has a note that says why. If nobody looked, there is only the reason.
 struct MonitorSummary : Unwatched {
   using Short = Unwatched;
 

@@ -65,7 +65,7 @@ struct AllocatorCalls {
   LADDER_FIELDS(AllocatorCalls, (allocations, from_0), (frees, from_0), (retries, from_0))
 };
 
-// Of each step, the warm-up's first.
+// The time and loss of each step. Those of the warm-up come first.
 struct RunTiming {
   int64_t warmup_steps = 0;
   std::vector<double> step_ms;
@@ -84,7 +84,7 @@ struct RunTiming {
                 device_ms, (processor_lost, {.least = 0, .most = 1}), allocator)
 };
 
-// Of the timed steps.
+// Statistics of the timed steps.
 struct RunSummary {
   double median_ms = 0, q1_ms = 0, q3_ms = 0, min_ms = 0, max_ms = 0;
   int64_t n = 0;
@@ -192,7 +192,7 @@ struct RunEnd {
                 (failure, absent), (since_boot, absent), (plan, absent))
 };
 
-// Of a failed run only the RunEnd has a meaning and is written.
+// The record of a run. If it failed, only the RunEnd has a meaning and is written.
 struct Record : RunEnd {
   using Short = RunEnd;
 

@@ -288,7 +288,7 @@ std::optional<Unusable> why_unusable(const Study& study);
 // Whether it has rungs that tell what their batches cost.
 bool is_about_batches(const Study& study);
 
-// Of a rung of a sweep: the size that it varies.
+// The size that a sweep varies, of this rung.
 int64_t swept_size(Swept swept, const StudyRung& rung);
 
 LADDER_COMPILED_ONCE(Study)

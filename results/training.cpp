@@ -23,7 +23,7 @@ std::vector<std::string> differences(const TrainingSettings& settings, const Tra
   return differences(facts_of(settings), facts_of(others));
 }
 
-std::string fault_of(const TrainingStep& step, const TrainingSettings& settings) {
+std::string failure_of(const TrainingStep& step, const TrainingSettings& settings) {
   if (!step.loss) return fmt::format("the loss of step {}", step.step);
   const bool is_scaled = files::field_or_null(settings.recipe, "autocast") == "fp16";
   if (!step.norm && !is_scaled) return fmt::format("the norm of the gradients of step {}", step.step);

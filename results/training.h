@@ -14,7 +14,7 @@
 
 namespace results {
 
-// Of the learning rate (model/schedule.h), which has no unit.
+// How the learning rate, which has no unit, changes over the steps (model/schedule.h).
 struct TrainingSchedule {
   double peak = 6e-4, floor = 6e-5;
   int64_t warmup_steps = 10;
@@ -50,7 +50,7 @@ struct TrainingSettings : Shape {
   int64_t validation_every = 0, validation_batches = 0;
   std::optional<FirstWeights> weights;  // none: drawn from the seed
 
-  // Of all ranks: at a time, and in a step.
+  // All ranks together: sequences at a time, and tokens in a step.
   [[nodiscard]] int64_t sequences() const { return B * ranks.value_or(1); }
   [[nodiscard]] int64_t tokens_per_step() const { return sequences() * T * accumulation; }
 
@@ -145,7 +145,7 @@ LADDER_COMPILED_ONCE(TrainingStep)
 LADDER_COMPILED_ONCE(Checkpoint)
 
 // Which value of the step is not finite; empty: none. The gradient scaler of fp16 skips steps whose gradients overflow.
-std::string fault_of(const TrainingStep& step, const TrainingSettings& settings);
+std::string failure_of(const TrainingStep& step, const TrainingSettings& settings);
 
 // What is drawn of a training: results/schemas/training_report.v1.json. A log may have a million steps; here are so few
 // points that a page can show them.

@@ -118,7 +118,7 @@ constexpr double share_allowed = 0.001, share_comparable = 0.01, confidence = 0.
 // The losses of two runs at the first steps that both printed.
 struct Common {
   std::vector<double> off;  // one minus the other
-  double loss = 0;          // median of the other's
+  double loss = 0;          // the median loss of the other run
   int64_t first = 0, last = 0;
 };
 

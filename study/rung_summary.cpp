@@ -45,17 +45,6 @@ std::optional<double> median_of(const RunsByRepeat& runs, std::optional<int64_t>
   return values.empty() ? std::nullopt : std::optional(harness::median(values));
 }
 
-// A field that the rung's records do not have is newer than they are, and they had its plain value. So a stored study
-// stays as it is when recipes get a field more.
-void leave_out_unknown(const files::Json& recorded, files::Json& recipe) {
-  const files::Json& plain = plain_recipe();
-  for (auto field = recipe.begin(); field != recipe.end();) {
-    const bool is_newer =
-        !recorded.contains(field.key()) && plain.contains(field.key()) && field.value() == plain.at(field.key());
-    field = is_newer ? recipe.erase(field) : std::next(field);
-  }
-}
-
 // What can be told of a rung from the plan.
 StudyRung planned_rung(const Plan& plan, size_t index) {
   const Rung& planned = plan.rungs[index];
@@ -136,7 +125,6 @@ StudyRung rung_by_itself(const Plan& plan, size_t index, const Measured& measure
   const RunsByRepeat& runs = measured.runs_of[index];
   const auto failure = measured.failures.find(index);
   if (!runs.empty()) {
-    if (!rung.peer && !rung.command) leave_out_unknown(runs.begin()->second.recipe, rung.recipe);
     rung.runs_ok = runs.size();
     judge_alone(runs, rung);
     const std::string& seen = runs.begin()->second.title;

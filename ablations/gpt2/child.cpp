@@ -97,8 +97,8 @@ Record result_record(const ChildResult& child, const fs::path& written, const fs
       record.optimizations = rung.applied;
     }
     if (!record.is_ok() && record.id == run.id) return record;  // it says why itself
-    const std::string fault = fault_of(record, plan, run);
-    if (!fault.empty()) return failed(FailureKind::invalid_record, "its record does not fit the plan: " + fault);
+    const std::string failure = failure_of(record, plan, run);
+    if (!failure.empty()) return failed(FailureKind::invalid_record, "its record does not fit the plan: " + failure);
     const std::string unproven = field_without_proof(record);
     if (!unproven.empty()) return failed(FailureKind::invalid_record, "its record has no proof of " + unproven);
     return record;

@@ -96,7 +96,7 @@ void MetricReader::take(const std::vector<harness::StepLine>& steps) {
   }
 }
 
-std::string MetricReader::fault() const {
+std::string MetricReader::failure() const {
   if (metric_.to_loss) {
     if (reached_s_) return "";
     return lowest_ ? fmt::format("it ended before its loss was {:g}; the lowest was {:g}", *metric_.to_loss, *lowest_)

@@ -25,10 +25,10 @@ class MetricReader {
   [[nodiscard]] bool is_done() const { return reached_s_.has_value(); }  // the loss that it waits for was printed
 
   // Why a run that has ended has no number; empty: it has one.
-  [[nodiscard]] std::string fault() const;
+  [[nodiscard]] std::string failure() const;
   // When such a run, which ended after `seconds`, was over.
   [[nodiscard]] double end_s(double seconds) const { return reached_s_.value_or(seconds); }
-  // Of a run without a fault: the metric.
+  // The metric of a run that has no failure.
   [[nodiscard]] std::map<std::string, double> numbers(double seconds) const;
   [[nodiscard]] std::optional<double> last_loss() const { return last_loss_; }
 

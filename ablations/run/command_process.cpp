@@ -214,15 +214,15 @@ bool CommandProcess::holds_back() const {
   return 2 * grouped > steps.size();
 }
 
-std::string CommandProcess::fault_of_metric() const {
+std::string CommandProcess::failure_of_metric() const {
   const bool is_ended = child_.end == ChildResult::End::enough || child_.succeeded();
   const std::string last = last_line(log(), "\r\n");
-  return is_ended ? metric_->fault()
+  return is_ended ? metric_->failure()
                   : child_.describe(plan_.run_limit_s) + (last.empty() ? "" : "; its last line: " + last);
 }
 
-std::string CommandProcess::fault(bool shows_end) const {
-  if (metric_) return fault_of_metric();
+std::string CommandProcess::failure(bool shows_end) const {
+  if (metric_) return failure_of_metric();
   if (has_enough_) return "";
   const std::vector<StepLine>& lines = window_.lines();
   const std::string seen = fmt::format("{} of warm-up and {} timed are needed: --warmup, --steps", plan_.warmup_steps,

@@ -48,9 +48,9 @@ class CommandProcess {
   [[nodiscard]] std::string shape() const;
 
   // Why it has no number; empty: it has one. `shows_end`: somebody shows the end of its log.
-  [[nodiscard]] std::string fault(bool shows_end = false) const;
+  [[nodiscard]] std::string failure(bool shows_end = false) const;
 
-  // Of a trial.
+  // What a trial found.
   [[nodiscard]] const harness::TrialLines& printed() const { return *trial_; }
   [[nodiscard]] std::optional<harness::StepFormat> format() const;
   [[nodiscard]] const harness::Pace& pace() const { return pace_.pace; }
@@ -74,7 +74,7 @@ class CommandProcess {
   void add_printed_losses(const std::vector<harness::StepLine>& steps);
   bool look(const std::vector<pid_t>& tree);
   void renew_tree();
-  [[nodiscard]] std::string fault_of_metric() const;
+  [[nodiscard]] std::string failure_of_metric() const;
   void begin_window();
   void end_window();
   [[nodiscard]] std::optional<double> lost(double timed_s) const;

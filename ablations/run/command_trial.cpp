@@ -88,7 +88,7 @@ static std::string lacks_metric(const Plan& plan, const fs::path& log) {
   harness::LineSplitter lines;
   for (const auto& line : lines.take(0, files::read_end(log, size_t{1} << 20), 0)) reader.take(line);
   for (const auto& line : lines.end()) reader.take(line);
-  return reader.fault();
+  return reader.failure();
 }
 
 std::optional<Trial> tried(const Plan& plan, size_t rung, const fs::path& folder, std::set<fs::path>* code) {
@@ -109,12 +109,12 @@ std::optional<Trial> tried(const Plan& plan, size_t rung, const fs::path& folder
     const bool has_failed = process.child().end == ChildResult::End::exited && process.child().code != 0;
     const bool is_timed = !plan.commands->metric;
     const bool needs_more = is_timed || has_failed || (plan.commands->metric->to_loss && !process.has_losses());
-    std::string fault = needs_more ? process.fault(/*shows_end=*/has_failed) : "";
-    if (needs_more && lines.empty() && fault.empty()) fault = "printed no step";
-    if (is_timed && fault.empty()) fault = process.doubt();
-    if (!is_timed && fault.empty() && process.child().succeeded()) fault = lacks_metric(plan, process.log());
-    if (!fault.empty()) {
-      std::string message = fmt::format("{}: {}", files::in_quotes(command.typed), fault);
+    std::string failure = needs_more ? process.failure(/*shows_end=*/has_failed) : "";
+    if (needs_more && lines.empty() && failure.empty()) failure = "printed no step";
+    if (is_timed && failure.empty()) failure = process.doubt();
+    if (!is_timed && failure.empty() && process.child().succeeded()) failure = lacks_metric(plan, process.log());
+    if (!failure.empty()) {
+      std::string message = fmt::format("{}: {}", files::in_quotes(command.typed), failure);
       if (has_failed) {
         show_end(process.log());
       } else if (lines.empty()) {
@@ -231,17 +231,17 @@ RunMaker commands(const Plan& plan, const fs::path& folder) {
             process.make(on_line);
             const ChildResult& child = process.child();
             if (child.end == ChildResult::End::interrupted) return std::nullopt;
-            const std::string fault = process.fault();
+            const std::string failure = process.failure();
             if (const auto& metric = plan.commands->metric;
-                metric && !metric->to_loss && !fault.empty() && child.succeeded()) {
-              throw std::invalid_argument(fmt::format("{}: {}", files::in_quotes(rung.command->typed), fault));
+                metric && !metric->to_loss && !failure.empty() && child.succeeded()) {
+              throw std::invalid_argument(fmt::format("{}: {}", files::in_quotes(rung.command->typed), failure));
             }
             const FailureKind kind = child.end == ChildResult::End::signaled      ? FailureKind::signal
                                      : child.end == ChildResult::End::timed_out   ? FailureKind::timeout
                                      : child.end == ChildResult::End::not_started ? FailureKind::spawn
                                                                                   : FailureKind::exit;
-            Record record = fault.empty() ? process.record(run, rung.applied, here)
-                                          : failed_record(run.id, kind, fault, started, child.seconds);
+            Record record = failure.empty() ? process.record(run, rung.applied, here)
+                                            : failed_record(run.id, kind, failure, started, child.seconds);
             if (record.command && !rung.program.empty()) record.command->commit = rung.program;
             record.started = started;
             record.duration_s = child.seconds;

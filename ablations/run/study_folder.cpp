@@ -93,7 +93,7 @@ fs::path flagged_file(const fs::path& record) { return fs::path(record).replace_
 namespace {
 
 // Of a run of a command.
-std::string fault_of_command(const Record& record, const Plan& plan, const PlannedRun& run) {
+std::string failure_of_command(const Record& record, const Plan& plan, const PlannedRun& run) {
   if (!record.command) return "it is not of a command";
   if (const auto& metric = plan.commands->metric; metric && !record.command->numbers.contains(metric->name)) {
     return fmt::format("it has no \"{}\"", metric->name);
@@ -116,10 +116,10 @@ std::string fault_of_command(const Record& record, const Plan& plan, const Plann
 
 }  // namespace
 
-std::string fault_of(const Record& record, const Plan& plan, const PlannedRun& run) {
+std::string failure_of(const Record& record, const Plan& plan, const PlannedRun& run) {
   if (!record.is_ok()) return "its run failed";
   if (record.id != run.id) return fmt::format("it is of run {}", files::in_quotes(record.id));
-  if (plan.commands) return fault_of_command(record, plan, run);
+  if (plan.commands) return failure_of_command(record, plan, run);
   if (record.command) return "it is of a command";
   const Rung& rung = plan.rungs[run.rung];
   const Json differing = recipe_diff(record.recipe, rung.recipe);
@@ -186,7 +186,7 @@ std::optional<Record> good_record(const fs::path& folder, const Plan& plan, cons
   if (!fs::exists(file)) return std::nullopt;
   try {
     auto record = read_document<Record>(file);
-    if (fault_of(record, plan, run).empty()) return record;
+    if (failure_of(record, plan, run).empty()) return record;
   } catch (const std::invalid_argument&) {  // counts for no study
   }
   return std::nullopt;

@@ -57,7 +57,7 @@ std::filesystem::path record_file(const std::filesystem::path& folder, const std
 std::filesystem::path flagged_file(const std::filesystem::path& record);
 
 // What is wrong with a run's record. Empty if it is of the run, ended well and is whole.
-std::string fault_of(const Record& record, const Plan& plan, const PlannedRun& run);
+std::string failure_of(const Record& record, const Plan& plan, const PlannedRun& run);
 
 // Throws std::invalid_argument if a record in the folder was made for another plan. Older records do not name their
 // plan. They count when a study is read; they are refused when it is resumed.
@@ -70,7 +70,7 @@ PlanIdentity plan_identity(const Plan& plan);
 // Why a record says that it is not of the plan of that identity. Empty if it is.
 std::string another_plan_of(const Record& record, const PlanIdentity& identity);
 
-// The run's record if fault_of finds nothing wrong with it; else none.
+// The run's record if failure_of finds nothing wrong with it; else none.
 std::optional<Record> good_record(const std::filesystem::path& folder, const Plan& plan, const PlannedRun& run);
 
 std::filesystem::path trace_file(const std::filesystem::path& folder, const Rung& rung);

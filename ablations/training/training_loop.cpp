@@ -141,20 +141,20 @@ TrainingEnd carry_on(model::Trainer& trainer, const Training& training, const Tr
     if (!stops && !due.saves && !due.validates && !due.samples && !is_due(hooks.log_every, step, settings)) continue;
 
     std::vector<TrainingStep> steps = read(step);
-    std::string fault;
-    for (size_t i = 0; i < steps.size() && fault.empty(); ++i) {
-      fault = fault_of(steps[i], settings);
-      if (!fault.empty()) steps.resize(i + 1);
+    std::string failure;
+    for (size_t i = 0; i < steps.size() && failure.empty(); ++i) {
+      failure = failure_of(steps[i], settings);
+      if (!failure.empty()) steps.resize(i + 1);
     }
-    if (fault.empty() && (due.saves || due.samples)) {
+    if (failure.empty() && (due.saves || due.samples)) {
       const std::string weight = weight_not_finite(trainer.model());
-      if (!weight.empty()) fault = fmt::format("after step {} the weight {}", step, weight);
+      if (!weight.empty()) failure = fmt::format("after step {} the weight {}", step, weight);
     }
-    if (fault.empty()) fault = look(trainer, training, data, hooks, due, steps.back());
+    if (failure.empty()) failure = look(trainer, training, data, hooks, due, steps.back());
     const double seconds_left =
         seconds_since(begin) / static_cast<double>(step - first) * static_cast<double>(settings.steps - step);
     for (const TrainingStep& one : steps) hooks.on_step(one, seconds_left);
-    if (!fault.empty()) return {.why = Why::not_finite, .step = steps.back().step, .what = fault};
+    if (!failure.empty()) return {.why = Why::not_finite, .step = steps.back().step, .what = failure};
     if (due.saves) hooks.save(steps.back());
     if (stops) return {.why = Why::interrupted, .step = step};
     looked = Clock::now();
@@ -167,9 +167,9 @@ std::string complete_last_step(model::Trainer& trainer, const Training& training
   Due due = due_after(checkpoint.step, training, hooks);
   due.validates = due.validates && !checkpoint.validation_loss;
   due.samples = due.samples && hooks.sample && !step.sample;
-  std::string fault = look(trainer, training, data, hooks, due, step);
+  std::string failure = look(trainer, training, data, hooks, due, step);
   if (due.saves && due.validates) checkpoint.validation_loss = step.validation_loss;
-  return fault;
+  return failure;
 }
 
 std::string weight_not_finite(const model::GPT2& gpt2) {

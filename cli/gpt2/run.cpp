@@ -152,12 +152,12 @@ int run(const RunFlags& flags) {
     std::fflush(stdout);
     fmt::print(flags.json ? stderr : stdout, "{}\n", printable(verdict));
   }
-  const std::string fault = why_no_number(record);
-  if (!fault.empty()) {
+  const std::string failure = why_no_number(record);
+  if (!failure.empty()) {
     std::fflush(stdout);
-    fmt::print(stderr, "ladder run: this time does not count: {}\n", printable(fault));
+    fmt::print(stderr, "ladder run: this time does not count: {}\n", printable(failure));
   }
-  return fault.empty() && reproduced ? 0 : 1;
+  return failure.empty() && reproduced ? 0 : 1;
 }
 
 }  // namespace

@@ -119,10 +119,10 @@ std::string complete(model::Trainer& trainer, const PreparedTraining& prepared, 
   const bool is_logged = !before.empty() && before.back().step == kept.from->step;
   TrainingStep nobodys{.step = kept.from->step, .sample = ""};
   const bool was_validated = kept.from->validation_loss.has_value();
-  std::string fault = complete_last_step(trainer, prepared.training, prepared.data, hooks, *kept.from,
-                                         is_logged ? before.back() : nobodys);
+  std::string failure = complete_last_step(trainer, prepared.training, prepared.data, hooks, *kept.from,
+                                           is_logged ? before.back() : nobodys);
   if (kept.writes && !was_validated && kept.from->validation_loss) kept.checkpoints->complete(*kept.from);
-  return fault;
+  return failure;
 }
 
 void check_save_is_no_input(const TrainFlags& flags) {

@@ -72,7 +72,7 @@ class PhaseClock {
     begun_ = Clock::now();
   }
 
-  // Of every time that the phase has ended.
+  // The milliseconds of each time that the phase has ended.
   [[nodiscard]] const std::vector<double>& ms() const { return ms_; }
 
  private:

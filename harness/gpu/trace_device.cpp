@@ -53,7 +53,7 @@ struct Session {
   std::unordered_map<uint64_t, int> label_of_call;  // by correlation
   std::unordered_map<uint64_t, int> label_of_node;  // by graph node
   size_t dropped = 0;                               // records that CUPTI had no room for
-  std::string fault;                                // of a callback, which cannot throw
+  std::string failure;                              // of a callback, which cannot throw
 };
 
 Session& session() {
@@ -122,7 +122,7 @@ std::optional<Raw> read(const CUpti_Activity* record) {
 void CUPTIAPI take_buffer(CUcontext context, uint32_t stream, uint8_t* buffer, size_t, size_t valid_bytes) {
   const std::unique_ptr<uint8_t, decltype(&std::free)> owner(buffer, std::free);
   std::vector<Raw> found;
-  std::string fault;
+  std::string failure;
   CUpti_Activity* record = nullptr;
   CUptiResult end = CUPTI_ERROR_MAX_LIMIT_REACHED;  // an empty buffer has none
   while (valid_bytes > 0 && (end = cuptiActivityGetNextRecord(buffer, valid_bytes, &record)) == CUPTI_SUCCESS) {
@@ -130,7 +130,8 @@ void CUPTIAPI take_buffer(CUcontext context, uint32_t stream, uint8_t* buffer, s
     if (!raw) continue;
     found.push_back(std::move(*raw));
   }
-  if (end != CUPTI_ERROR_MAX_LIMIT_REACHED) fault = fmt::format("CUPTI's records cannot be read (result {})", int{end});
+  if (end != CUPTI_ERROR_MAX_LIMIT_REACHED)
+    failure = fmt::format("CUPTI's records cannot be read (result {})", int{end});
   size_t dropped = 0;  // since it was last asked
   if (cuptiActivityGetNumDroppedRecords(context, stream, &dropped) != CUPTI_SUCCESS) dropped = 0;
   // The lock is held only here: CUPTI may hold its own lock now, for which a thread in on_traced_call waits.
@@ -138,7 +139,7 @@ void CUPTIAPI take_buffer(CUcontext context, uint32_t stream, uint8_t* buffer, s
   const std::lock_guard lock(s.mutex);
   std::ranges::move(found, std::back_inserter(s.raw));
   s.dropped += dropped;
-  if (!fault.empty()) s.fault = fault;
+  if (!failure.empty()) s.failure = failure;
 }
 
 // Labels at the time of the call, on the thread that makes it: a launch by its correlation, a captured one by its node.
@@ -252,7 +253,7 @@ Trace trace_device(const Labels& labels, const std::function<void()>& prepare, i
   }
   Session& s = session();
   const std::lock_guard lock(s.mutex);
-  if (!s.fault.empty()) throw std::runtime_error(s.fault);
+  if (!s.failure.empty()) throw std::runtime_error(s.failure);
   if (s.dropped > 0) throw std::runtime_error(fmt::format("CUPTI dropped {} records", s.dropped));
   // The host runs ahead of the device: a kernel belongs to the step whose code launched it.
   std::unordered_map<uint64_t, int64_t> asked_ns;  // by correlation

@@ -46,7 +46,7 @@ struct Heading {
 
 // Without escape sequences and control characters.
 std::string cleaned(std::string_view raw);
-// Of a line without numbers that names at least one step, epoch or loss.
+// The columns of a heading: a line without numbers that names at least one step, epoch or loss.
 std::optional<Heading> heading_of(std::string_view text);
 Line line_of(std::string_view text, const Heading& heading = {});
 

@@ -38,7 +38,7 @@ struct LogLine {
   int stream = 0;      // 0: stdout, 1: stderr
 };
 
-// None: no number counts, and fewer than two lines have a loss.
+// The format of these lines; none if no number counts and fewer than two lines have a loss.
 std::optional<StepFormat> format_of(const std::vector<LogLine>& lines);
 
 }  // namespace harness

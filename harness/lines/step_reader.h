@@ -125,7 +125,7 @@ class TrialLines {
     std::optional<StepFormat> format;  // none: a pattern was given
     std::vector<StepLine> steps;
   };
-  // None: no step was seen.
+  // What it learned from the lines; none if no step was seen.
   [[nodiscard]] std::optional<Learned> learned() const;
   [[nodiscard]] size_t lines() const { return lines_.size() + dropped_; }
   // The most frequent shapes of all lines with their counts and a line of each, most frequent first. Of over 1000

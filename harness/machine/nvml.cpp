@@ -92,8 +92,8 @@ std::string NvmlDevice::describe(const char* name, int status) const {
 NvmlDevice::NvmlDevice(const std::string& bus_id, const std::string& library)
     : library_(::dlopen(library.c_str(), RTLD_LAZY | RTLD_LOCAL)), name_(library) {
   if (library_ == nullptr) {
-    const char* const fault = ::dlerror();
-    unavailable_ = fault != nullptr ? fault : library + " cannot be loaded";
+    const char* const failure = ::dlerror();
+    unavailable_ = failure != nullptr ? failure : library + " cannot be loaded";
     return;
   }
   unavailable_ = call<int()>("nvmlInit_v2");
@@ -110,8 +110,8 @@ NvmlDevice::~NvmlDevice() {
 
 Reading NvmlDevice::clock_mhz(unsigned type) const {
   unsigned mhz = 0;
-  const std::string fault = call<int(Device, unsigned, unsigned*)>("nvmlDeviceGetClockInfo", device_, type, &mhz);
-  return fault.empty() ? Reading{mhz, ""} : Reading{{}, fault};
+  const std::string failure = call<int(Device, unsigned, unsigned*)>("nvmlDeviceGetClockInfo", device_, type, &mhz);
+  return failure.empty() ? Reading{mhz, ""} : Reading{{}, failure};
 }
 
 Reading NvmlDevice::power_w() const {
@@ -119,8 +119,8 @@ Reading NvmlDevice::power_w() const {
   const std::string no_fields = call<int(Device, int, FieldValue*)>("nvmlDeviceGetFieldValues", device_, 1, &field);
   if (no_fields.empty() && field.status == 0 && field.type == 1) return {field.value.u / 1000.0, ""};
   unsigned milliwatts = 0;
-  const std::string fault = call<int(Device, unsigned*)>("nvmlDeviceGetPowerUsage", device_, &milliwatts);
-  if (!fault.empty()) return {{}, fault};
+  const std::string failure = call<int(Device, unsigned*)>("nvmlDeviceGetPowerUsage", device_, &milliwatts);
+  if (!failure.empty()) return {{}, failure};
   return {milliwatts / 1000.0, "a mean over up to a second: the driver tells no momentary power"};
 }
 
@@ -130,8 +130,9 @@ Reading NvmlDevice::clocks_event_reasons() const {
   if (call<Function>("nvmlDeviceGetCurrentClocksEventReasons", device_, &bits).empty()) {
     return {static_cast<double>(bits), ""};
   }
-  const std::string fault = call<Function>("nvmlDeviceGetCurrentClocksThrottleReasons", device_, &bits);  // before 535
-  return fault.empty() ? Reading{static_cast<double>(bits), ""} : Reading{{}, fault};
+  const std::string failure =
+      call<Function>("nvmlDeviceGetCurrentClocksThrottleReasons", device_, &bits);  // before 535
+  return failure.empty() ? Reading{static_cast<double>(bits), ""} : Reading{{}, failure};
 }
 
 GpuSample NvmlDevice::sample() const {
@@ -151,9 +152,9 @@ GpuSample NvmlDevice::sample() const {
 
 Reading NvmlDevice::energy_j() const {
   unsigned long long millijoules = 0;
-  const std::string fault =
+  const std::string failure =
       call<int(Device, unsigned long long*)>("nvmlDeviceGetTotalEnergyConsumption", device_, &millijoules);
-  return fault.empty() ? Reading{static_cast<double>(millijoules) / 1000.0, ""} : Reading{{}, fault};
+  return failure.empty() ? Reading{static_cast<double>(millijoules) / 1000.0, ""} : Reading{{}, failure};
 }
 
 std::string NvmlDevice::list(std::vector<Process>& processes) const {
@@ -163,15 +164,15 @@ std::string NvmlDevice::list(std::vector<Process>& processes) const {
     count = static_cast<unsigned>(processes.size() / 2);
     return call<int(Device, unsigned*, Process*)>(name, device_, &count, processes.data());
   };
-  std::string fault = ask("nvmlDeviceGetComputeRunningProcesses_v3");
-  if (!fault.empty()) fault = ask("nvmlDeviceGetComputeRunningProcesses_v2");  // before 510; the same structure
-  processes.resize(fault.empty() ? count : 0);
-  return fault;
+  std::string failure = ask("nvmlDeviceGetComputeRunningProcesses_v3");
+  if (!failure.empty()) failure = ask("nvmlDeviceGetComputeRunningProcesses_v2");  // before 510; the same structure
+  processes.resize(failure.empty() ? count : 0);
+  return failure;
 }
 
 Reading NvmlDevice::other_processes(std::span<const pid_t> measured) const {
   std::vector<Process> processes;
-  if (const std::string fault = list(processes); !fault.empty()) return {{}, fault};
+  if (const std::string failure = list(processes); !failure.empty()) return {{}, failure};
   const auto count = static_cast<double>(processes.size());
   if (measured.empty()) return {count, ""};
   if (processes.empty())
@@ -187,7 +188,7 @@ Reading NvmlDevice::other_processes(std::span<const pid_t> measured) const {
 
 Reading NvmlDevice::bytes_of(std::span<const pid_t> measured) const {
   std::vector<Process> processes;
-  if (const std::string fault = list(processes); !fault.empty()) return {{}, fault};
+  if (const std::string failure = list(processes); !failure.empty()) return {{}, failure};
   constexpr unsigned long long not_told = ~0ULL;
   double bytes = 0;
   bool any = false;

@@ -18,10 +18,10 @@ struct ProcessorTime {
   double throttled_s = 0;                          // by a quota of this process's control groups: no other work
 };
 
-// Of all threads of a process that live now, since they began. None where there is no such process, or where the kernel
-// does not count it (/proc/PID/task/*/schedstat).
+// The time of all threads of a process that live now, since they began. None where there is no such process, or where
+// the kernel does not count it (/proc/PID/task/*/schedstat).
 std::optional<ProcessorTime> processor_time(pid_t process = ::getpid());
-// Of several processes together.
+// The time of several processes together.
 std::optional<ProcessorTime> processor_time(std::span<const pid_t> processes);
 
 // The share of a window, between 0 and 1, that `threads` busy threads lost to other work on `cores` cores: (min(waited

@@ -32,7 +32,7 @@ class Labels {
   void begin_phase(std::string_view phase);
   void begin_part(int64_t layer, std::string_view part);
 
-  // Of the calling thread's work; an index for at(). 0 is the empty label.
+  // The label of the calling thread's work, as an index for at(). 0 is the empty label.
   [[nodiscard]] static int current();
   [[nodiscard]] Label at(int id) const;
 

@@ -13,7 +13,7 @@ namespace harness {
 double quantile(std::span<const double> values, double p);
 double median(std::span<const double> values);
 
-// Of every interval.
+// The confidence of every interval.
 constexpr double confidence = 0.95;
 
 struct Interval {

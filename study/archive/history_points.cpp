@@ -98,7 +98,7 @@ void add_note(const Series& series, std::vector<std::string>& notes) {
   const std::string rung = fmt::format("{} ({})", latest.label, latest.recipe_hash);
   if (series.missed) {
     notes.push_back(fmt::format("{} is not known in the newest study, {}, {}: {}", rung,
-                                series.missed->time.substr(0, 10), series.missed->study, series.missed->fault));
+                                series.missed->time.substr(0, 10), series.missed->study, series.missed->failure));
   }
   if (series.dropped) {
     notes.push_back(
@@ -223,7 +223,7 @@ void add_points(const Study& study, const std::string& file, std::vector<History
                        .recipe_hash = "",
                        .git_commit = study.environment.git_commit,
                        .git_dirty = study.environment.git_dirty,
-                       .fault = why_unused(study, rung),
+                       .failure = why_unused(study, rung),
                        .ms_per_step = ms,
                        .disturbed = rung.flags.has_value()};
     point.recipe_hash =
@@ -282,7 +282,7 @@ std::vector<Series> series_of(std::vector<HistoryPoint> points) {
     for (auto series = line.series.begin(); series != line.series.end(); ++series) {
       series->current = series == latest && line.in_newest;
       series->dropped = series == latest && !line.in_newest;
-      if (series->current && !line.last->fault.empty()) series->missed = line.last;
+      if (series->current && !line.last->failure.empty()) series->missed = line.last;
       series->left_out = series->points.size() - std::min(series->points.size(), most_points);
       series->points.erase(series->points.begin(),
                            series->points.begin() + static_cast<std::ptrdiff_t>(series->left_out));

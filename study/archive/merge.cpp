@@ -53,11 +53,11 @@ Source read_source(const fs::path& folder) {
     const fs::path file = record_file(folder, run.id);
     if (!fs::exists(file)) continue;
     const auto [text, record] = text_and_record(file);
-    const std::string fault = !record.is_ok() && record.id == run.id ? "" : fault_of(record, source.plan, run);
-    if (!fault.empty()) {
+    const std::string failure = !record.is_ok() && record.id == run.id ? "" : failure_of(record, source.plan, run);
+    if (!failure.empty()) {
       throw std::invalid_argument(
           fmt::format("{}: the record does not fit the plan: {}; ladder ablate --resume --out {} makes it again",
-                      file.string(), fault, folder.string()));
+                      file.string(), failure, folder.string()));
     }
     const bool cuda = uses_cuda(source.plan);
     const fs::path flagged = flagged_file(file);

@@ -166,7 +166,8 @@ DescribedSeries described(const Series& one, const harness::Changes& changes, co
                          .slowdown = {},
                          .verdict = verdict.trend,
                          .finding = {}};
-  if (one.missed) series.missed = MissedStudy{one.missed->study, one.missed->file, one.missed->time, one.missed->fault};
+  if (one.missed)
+    series.missed = MissedStudy{one.missed->study, one.missed->file, one.missed->time, one.missed->failure};
   for (size_t i = 0; i < points.size(); ++i) {
     const HistoryPoint& point = points[i];
     series.points.push_back({bounds(*point.ms_per_step), point.study, point.file, point.time, point.git_commit,

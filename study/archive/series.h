@@ -23,7 +23,7 @@ struct HistoryPoint {
   std::string recipe_hash;
   std::optional<std::string> git_commit;
   std::optional<bool> git_dirty;
-  std::string fault;  // "failed: exit 7", "2 of its runs are missing"; empty: measured in full
+  std::string failure;  // "failed: exit 7", "2 of its runs are missing"; empty: measured in full
   std::optional<harness::Estimate> ms_per_step;  // none: it has no time
   bool disturbed = false;
 };
@@ -33,7 +33,7 @@ struct Series {
   size_t left_out = 0;                   // older ones
   bool current = false;                  // neither ended by new circumstances nor dropped
   bool dropped = false;                  // the newest study of its plan and device does not have the rung
-  std::optional<HistoryPoint> missed;    // the rung in the newest study, where that has a fault
+  std::optional<HistoryPoint> missed;    // the rung in the newest study, where that has a failure
   std::vector<std::string> new_because;  // what differs from the series before it, of the same recipe and device
 };
 

@@ -26,13 +26,6 @@ using files::Json;
 
 namespace {
 
-// Whether that is a recipe's field with its plain value. An older recipe lacks the field and means its plain value. A
-// newer program may have written that value into the study.
-bool is_plain_in_recipe(const std::string& object, const std::string& field, const Json& value) {
-  const Json& plain = plain_recipe();
-  return object.ends_with("/recipe") && plain.contains(field) && plain.at(field) == value;
-}
-
 // Everything in which `stored` is not `expected`, by JSON pointer. Numbers may differ by a share of `tolerance`.
 class Differences {
  public:
@@ -44,12 +37,12 @@ class Differences {
         const std::string inner = field + (Json::json_pointer() / key).to_string();
         if (stored.contains(key)) {
           compare(stored.at(key), value, inner);
-        } else if (!is_plain_in_recipe(field, key, value)) {
+        } else {
           findings.push_back({file_, inner, "nothing", dumped(value)});
         }
       }
       for (const auto& [key, value] : stored.items()) {
-        if (expected.contains(key) || is_plain_in_recipe(field, key, value)) continue;
+        if (expected.contains(key)) continue;
         findings.push_back({file_, field + (Json::json_pointer() / key).to_string(), dumped(value), "nothing"});
       }
     } else if (stored.is_array() && expected.is_array()) {
@@ -201,8 +194,8 @@ Recomputed recompute(const fs::path& folder, const Study& stored, const ComputeA
       result.findings.push_back({name, "", error.what(), "a record that can be computed again"});
     }
     if (run != planned.end()) {
-      if (const std::string fault = fault_of(record, plan, *run->second); !fault.empty()) {
-        result.findings.push_back({name, "", fault, "the planned run"});
+      if (const std::string failure = failure_of(record, plan, *run->second); !failure.empty()) {
+        result.findings.push_back({name, "", failure, "the planned run"});
       }
     }
     if (!is_this_program && !record.is_of_peer() && !record.command) ++other_programs;

@@ -29,7 +29,7 @@ namespace {
 
 struct Measurements {
   Side base, head;
-  std::vector<std::string> base_faults, head_faults;
+  std::vector<std::string> base_failures, head_failures;
 };
 
 // "bundle-main/ladder": records and verdicts hold no whole paths.
@@ -52,11 +52,11 @@ Measurements read_measurements(const Plan& plan, const fs::path& folder) {
       const fs::path file = record_file(folder, run.id);
       if (run.rung != i || !fs::exists(file)) continue;  // after a failed run no others are made
       auto record = read_document<Record>(file);
-      const std::string fault = why_no_number(record);
-      if (fault.empty()) {
+      const std::string failure = why_no_number(record);
+      if (failure.empty()) {
         sample.records.push_back(std::move(record));
       } else {
-        (base ? read.base_faults : read.head_faults).push_back(fmt::format("run {}: {}", run.id, fault));
+        (base ? read.base_failures : read.head_failures).push_back(fmt::format("run {}: {}", run.id, failure));
       }
     }
     if (!sample.records.empty()) (base ? read.base : read.head).samples.push_back(std::move(sample));
@@ -289,9 +289,10 @@ struct EarlyVerdict {
 
 // Whether there is anything to compare. Against a baseline, `measured` gets it for its base.
 EarlyVerdict said_before_comparing(const Plan& plan, Measurements& measured) {
-  if (!measured.base_faults.empty()) return {GateOutcome::unfit, {"base " + measured.base_faults.front()}};
-  if (!measured.head_faults.empty()) {
-    return {plan.gate->calibrates ? GateOutcome::unfit : GateOutcome::failed, {"head " + measured.head_faults.front()}};
+  if (!measured.base_failures.empty()) return {GateOutcome::unfit, {"base " + measured.base_failures.front()}};
+  if (!measured.head_failures.empty()) {
+    return {plan.gate->calibrates ? GateOutcome::unfit : GateOutcome::failed,
+            {"head " + measured.head_failures.front()}};
   }
   if (is_side_by_side(plan)) return {};
   for (const Sample& sample : measured.head.samples) {
@@ -341,7 +342,7 @@ std::vector<int64_t> early_looks(const Plan& plan) {
 
 bool is_decided_early(const Plan& plan, const fs::path& folder) {
   const Measurements measured = read_measurements(plan, folder);
-  if (!measured.base_faults.empty() || !measured.head_faults.empty()) return true;
+  if (!measured.base_failures.empty() || !measured.head_failures.empty()) return true;
   if (measured.base.samples.empty() || measured.head.samples.empty()) return false;
   const auto differences = log_ratios(measured.base.samples.front(), measured.head.samples.front(), std::nullopt);
   return harness::is_clear_early(differences, plan.gate->min_effect);

@@ -481,6 +481,22 @@ def test_an_interrupt_keeps_what_was_measured(start, measure, here, study, tmp_p
     assert unchanged == list(kept)
 
 
+def with_each_text(document, text: str):
+    """Copies of a JSON document, each with that text in the place of one of its own, or in one of its empty lists."""
+    def places(value, path):
+        if isinstance(value, str) or value == []:
+            yield path
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+            yield from places(inner, (*path, key))
+
+    for *path, last in places(document, ()):
+        changed = inner = json.loads(json.dumps(document))
+        for key in path:
+            inner = inner[key]
+        inner[last] = text if isinstance(inner[last], str) else [text]
+        yield changed
+
+
 def test_a_folder_never_decides_what_is_run(measure, here, tmp_path) -> None:
     folder, proof = tmp_path / "study", tmp_path / "proof"
     assert measure(LOOP_PY).returncode in MEASURED
@@ -496,6 +512,12 @@ def test_a_folder_never_decides_what_is_run(measure, here, tmp_path) -> None:
         done = measure(LOOP_PY, "--resume", short=())
         assert "was begun with other commands" in message(done)
         assert not proof.exists()
+    for edited in with_each_text(json.loads(whole), f"touch {proof}"):
+        write_json(folder / "plan.json", edited)
+        done = measure(LOOP_PY, "--resume", short=())
+        assert not proof.exists() and done.returncode in (2, *MEASURED), done.stderr
+        for record in (folder / "records").glob("*.json"):
+            record.unlink()
     plan = json.loads(whole)
     plan["rungs"][0]["name"] = "../x"
     write_json(folder / "plan.json", plan)

@@ -29,11 +29,11 @@ const TokenStream& text() {
 // What a step computes in place of what it should.
 using Fault = std::function<void(Trainer&)>;
 
-std::vector<double> losses(const Recipe& recipe, const Schedule& schedule = {}, const Fault& fault = nullptr,
+std::vector<double> losses(const Recipe& recipe, const Schedule& schedule = {}, const Fault& failure = nullptr,
                            int64_t steps = 13) {
   Trainer trainer(preset("tiny"), recipe, {.B = 2, .T = 32, .max_steps = steps, .schedule = schedule}, text(),
                   step_parts());
-  if (fault) fault(trainer);
+  if (failure) failure(trainer);
   for (int64_t step = 0; step < steps; ++step) trainer.step();
   return trainer.losses();
 }
@@ -99,12 +99,12 @@ TEST(GuardOfTrainings, NoiseOfTheGradientsIsFoundOnlyIfItIsLarge) {
 }
 
 // Each of these is off by at least 0.013 nats here. A model as small as this one hides other faults: attention that
-// looks ahead changes its loss by 0.0003 nats. At 124M (B=1, T=256, float32) that fault, too, is found, at 1.2 nats.
+// looks ahead changes its loss by 0.0003 nats. At 124M (B=1, T=256, float32) that failure, too, is found, at 1.2 nats.
 TEST(GuardOfTrainings, WrongProgramsDoNot) {
   const Schedule right;
-  const auto expect_found = [](const std::string& what, const Schedule& schedule, const Fault& fault) {
+  const auto expect_found = [](const std::string& what, const Schedule& schedule, const Fault& failure) {
     for (const Recipe& recipe : {Recipe{}, Recipe{.autocast = Autocast::bf16}}) {
-      const Guard verdict = judged(losses(recipe, schedule, fault), recipe);
+      const Guard verdict = judged(losses(recipe, schedule, failure), recipe);
       EXPECT_FALSE(verdict.passed) << what << ", " << to_json(recipe).dump() << ": " << *verdict.deviation;
     }
   };

@@ -32,7 +32,7 @@ class ByStorage {
   std::map<const c10::StorageImpl*, std::pair<Weak, Value>> entries_;
 };
 
-// Of a matrix that begins at `offset` of its memory.
+// The copy of a matrix that begins at `offset` of its memory.
 struct Activation {
   int64_t offset;
   Fp8Matrix copy;

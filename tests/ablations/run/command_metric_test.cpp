@@ -52,16 +52,16 @@ TEST(CommandMetric, WhatIsNoMetricIsRefusedByItsFlag) {
 TEST(CommandMetric, TheLastNumberCounts) {
   const MetricReader reader =
       reader_of(R"(val (?P<value>\S+))", {"val 5.5", "train 4", "val 3.25", "val soon", "the end"});
-  EXPECT_EQ(reader.fault(), "");
+  EXPECT_EQ(reader.failure(), "");
   EXPECT_EQ(reader.numbers(9), (std::map<std::string, double>{{"val", 3.25}}));
 }
 
 TEST(CommandMetric, WhatHasNoRatioIsAFault) {
-  EXPECT_NE(reader_of(R"(val (?P<value>\S+))", {"loss 3"}).fault(), "");
-  EXPECT_NE(reader_of(R"(val (?P<value>\S+))", {"val nan"}).fault().find("not finite"), std::string::npos);
-  EXPECT_NE(reader_of(R"(val (?P<value>\S+))", {"val 0"}).fault().find("above 0"), std::string::npos);
-  EXPECT_NE(reader_of(R"(val (?P<value>\S+))", {"val -3"}).fault().find("above 0"), std::string::npos);
-  EXPECT_NE(reader_of(R"(val (?P<value>\S+))", {"val 3,100"}).fault().find("comma"), std::string::npos);
+  EXPECT_NE(reader_of(R"(val (?P<value>\S+))", {"loss 3"}).failure(), "");
+  EXPECT_NE(reader_of(R"(val (?P<value>\S+))", {"val nan"}).failure().find("not finite"), std::string::npos);
+  EXPECT_NE(reader_of(R"(val (?P<value>\S+))", {"val 0"}).failure().find("above 0"), std::string::npos);
+  EXPECT_NE(reader_of(R"(val (?P<value>\S+))", {"val -3"}).failure().find("above 0"), std::string::npos);
+  EXPECT_NE(reader_of(R"(val (?P<value>\S+))", {"val 3,100"}).failure().find("comma"), std::string::npos);
 }
 
 TEST(CommandMetric, TheTimeToALossEndsAtItsFirstLine) {
@@ -71,7 +71,7 @@ TEST(CommandMetric, TheTimeToALossEndsAtItsFirstLine) {
   };
   reader.take({line(1, 1, 5), line(2, 2, std::nullopt), line(3, 3, 3.5)});
   EXPECT_FALSE(reader.is_done());
-  EXPECT_NE(reader.fault().find("the lowest was 3.5"), std::string::npos);
+  EXPECT_NE(reader.failure().find("the lowest was 3.5"), std::string::npos);
   reader.take({line(4, 4, 3), line(5, 5, 2)});
   EXPECT_TRUE(reader.is_done());
   EXPECT_EQ(reader.numbers(7).at("seconds to loss 3"), 4);
