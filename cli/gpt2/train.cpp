@@ -444,7 +444,7 @@ void add_train(CommandLine& line) {
            "start from these weights (safetensors, GPT-2's names), those in a folder, or a training's best", "PATH");
   add_learning_flags(command, flags);
   command.heading("Validation");
-  add_validation_flags(command, flags, "a tenth of all", "; every checkpoint has one, too");
+  add_validation_flags(command, flags);
   command.heading("Samples while it trains");
   CLI::Option* const samples =
       add_number(command, "--sample-every", flags.sample_every,

@@ -243,7 +243,7 @@ void add_learning_flags(Command& command, TrainingFlags& flags) {
            0);
 }
 
-void add_validation_flags(Command& command, TrainingFlags& flags, const std::string& usual, const std::string& more) {
+void add_validation_flags(Command& command, TrainingFlags& flags) {
   add_real(command, "--validation-share", flags.validation_share,
            "the last part of the text, which is not trained on (default 0.1; 0: no validation)",
            "a number between 0 and 0.9", 0, 0.9);
@@ -251,7 +251,8 @@ void add_validation_flags(Command& command, TrainingFlags& flags, const std::str
            "a text, or a token file, for the validation loss in place of that part", "FILE");
   command.exclude("--validation-data", {"--validation-share"});
   add_number(command, "--validation-every", flags.validation_every,
-             fmt::format("steps between two validation losses (default: {}){}", usual, more), 1, most_training_steps);
+             "steps between two validation losses (default: a tenth of all); every checkpoint has one, too", 1,
+             most_training_steps);
   add_number(command, "--validation-batches", flags.validation_batches,
              "batches of batch x context tokens for a validation loss (default: 20, or all that are there)", 1,
              most_training_steps);
@@ -296,7 +297,7 @@ PreparedTraining prepared_training(const TrainingFlags& given) {
   settings.steps = steps_of(flags, settings, windows_of(data.training));
   settings.learning_rate = schedule_of(flags, settings.steps);
   if (settings.validation_data || settings.validation_share > 0) {
-    settings.validation_every = flags.validation_every.value_or(divided_up(settings.steps, flags.validations));
+    settings.validation_every = flags.validation_every.value_or(divided_up(settings.steps, 10));
     settings.validation_batches =
         flags.validation_batches ? *flags.validation_batches : std::min<int64_t>(20, windows_of(data.validation));
   } else if (flags.validation_every || flags.validation_batches) {

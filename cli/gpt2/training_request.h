@@ -25,7 +25,6 @@ struct TrainingFlags {
   std::optional<double> lr, min_lr, weight_decay, clip, validation_share;
   std::string validation_data;
   std::optional<int64_t> validation_every, validation_batches;
-  int64_t validations = 10;             // if validation_every is not given
   std::optional<int64_t> sample_every;  // else no samples
   int64_t sample_tokens = 100;
   std::string sample_prompt;
@@ -38,9 +37,8 @@ struct TrainingFlags {
 void add_length_flags(Command& command, TrainingFlags& flags);
 // The learning rate and the update.
 void add_learning_flags(Command& command, TrainingFlags& flags);
-// `usual`: the default number of steps between two validation losses. `more` continues that help.
-void add_validation_flags(Command& command, TrainingFlags& flags, const std::string& usual,
-                          const std::string& more = "");
+// How often the validation loss is taken, and of what.
+void add_validation_flags(Command& command, TrainingFlags& flags);
 
 struct PreparedTraining {
   Training training;
