@@ -309,9 +309,8 @@ void add_measure(CommandLine& line) {
                      "A ladder: each adds to the one before."},
                     {"ladder measure --mode leave-one-out 'python t.py' '+ --compile' '+ --fused'",
                      "What is lost without each."},
-                    {"ladder measure --metric 'val loss (?P<value>\\S+)' --better lower 'python t.py --seed {repeat}' "
-                     "'+ --lr 1e-3'",
-                     "Which learns better, over whole runs with the same seeds?"},
+                    {"ladder measure --metric seconds 'python prepare.py' '+ --workers 4'",
+                     "Compares whole runs; a number that they print would do, too."},
                     {"ladder measure 'python train.py --out {run}' '+ --fused'",
                      "Every run writes into a folder of its own."}},
        .common = {"--repeats", "--steps", "--warmup", "--mode", "--steps-from", "--look", "--out", "--resume"}});

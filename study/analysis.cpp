@@ -159,6 +159,15 @@ Statistics statistics_of(const Plan& plan) {
   return statistics;
 }
 
+// What a page may say: of a place its last part.
+std::optional<TypedLine> without_places(std::optional<TypedLine> typed) {
+  if (!typed) return typed;
+  for (std::string& word : typed->flags) {
+    if (word.starts_with('/')) word = fs::path(word).filename().string();
+  }
+  return typed;
+}
+
 // "NVIDIA H200", "AMD EPYC, 2 threads", or both where a ladder begins on the CPU.
 NamedDevice named_device(const Plan& plan, const Environment& environment) {
   if (plan.commands) {
@@ -419,7 +428,7 @@ Study analyse(const Plan& plan, const fs::path& folder, const std::optional<Earl
                        .runs_ok = measured.runs_ok,
                        .cold_cache = plan.workload.cold_cache,
                        .repeated = plan.workload.repeated},
-              .typed = plan.typed,
+              .typed = without_places(plan.typed),
               .metric = plan.commands ? plan.commands->metric : std::nullopt,
               .statistics = statistics_of(plan),
               .runs = measured.runs,
