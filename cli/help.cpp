@@ -287,9 +287,10 @@ struct HelpFlags {
 
 int help(const CommandLine& line, const HelpFlags& flags) {
   if (!flags.topic.empty()) return print_help_on(line, flags.topic);
-  if ((flags.markdown || flags.techniques) && line.other) return line.other();
-  fmt::print("{}", flags.techniques ? line.gpt2.techniques_page()
-                   : flags.claims   ? files::read_file(files::resource_root() / "docs" / "claims.md")
+  if (flags.markdown && line.other) return line.other();  // which has every command
+  const auto page = [](const char* name) { return files::read_file(files::resource_root() / "docs" / name); };
+  fmt::print("{}", flags.techniques ? line.gpt2.techniques_page ? line.gpt2.techniques_page() : page("techniques.md")
+                   : flags.claims ? page("claims.md")
                    : flags.markdown ? help_markdown(line)
                                     : program_help(line, standard_output()));
   return 0;
