@@ -40,22 +40,23 @@ static bool is_of_trials(const fs::directory_entry& part) {
   });
 }
 
-void check_may_begin(const fs::path& folder) {
-  constexpr const char* plan_file = "plan.json";
+void check_holds_nothing(const fs::path& folder, const std::string& document, std::string_view what) {
   if (!fs::exists(folder)) return;
   if (!fs::is_directory(folder)) throw std::invalid_argument(fmt::format("{}: is not a folder", folder.string()));
-  if (fs::exists(folder / plan_file)) {
+  if (fs::exists(folder / document)) {
     throw std::invalid_argument(fmt::format(
-        "{}: holds a study already; --resume continues it, or name another folder with --out", folder.string()));
+        "{}: holds a {} already; --resume continues it, or name another folder with --out", folder.string(), what));
   }
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
-    if (files::is_unfinished(name, plan_file) || is_of_trials(entry)) continue;  // its writer was killed
-    throw std::invalid_argument(fmt::format(
-        "{}: is not empty ({} is in it); a study needs a new or an empty folder, name another one with --out",
-        folder.string(), name));
+    if (files::is_unfinished(name, document) || is_of_trials(entry)) continue;  // its writer was killed
+    throw std::invalid_argument(
+        fmt::format("{}: is not empty ({} is in it); a {} needs a new or an empty folder, name another one with --out",
+                    folder.string(), name, what));
   }
 }
+
+void check_may_begin(const fs::path& folder) { check_holds_nothing(folder, "plan.json", "study"); }
 
 void create_study(const Plan& plan, const fs::path& folder) {
   check_may_begin(folder);

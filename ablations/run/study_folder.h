@@ -31,6 +31,10 @@ inline constexpr const char* study_file = "study.json";
 const std::set<std::string>& files_of_study();
 const std::set<std::string>& folders_of_study();
 
+// Throws std::invalid_argument if the folder is not empty. `what` is to begin in it: "study" or "training". If
+// `document` is there, the message says that it holds one already.
+void check_holds_nothing(const std::filesystem::path& folder, const std::string& document, std::string_view what);
+
 // Throws std::invalid_argument if the folder of a new study is not empty. Call it before anything is measured.
 void check_may_begin(const std::filesystem::path& folder);
 
