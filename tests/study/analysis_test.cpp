@@ -38,21 +38,6 @@ TEST_F(Analysis, ComputesMediansRatiosAndTheHeadline) {
   EXPECT_TRUE(s["rungs"][0]["speedup_previous"].is_null());
 }
 
-TEST_F(Analysis, AFieldThatIsNewerThanTheRecordsStaysAway) {
-  EXPECT_EQ(study()["rungs"][1]["recipe"], plan_.rungs[1].recipe);
-  for (const int64_t repeat : {0, 1, 2}) {
-    Json record = good(run_of(1, repeat), 50);
-    record["recipe"].erase("batches");   // plain
-    record["recipe"].erase("autocast");  // and not
-    write(run_of(1, repeat), record);
-  }
-  Json expected = plan_.rungs[1].recipe;
-  expected.erase("batches");
-  const Json s = study();
-  EXPECT_EQ(s["rungs"][1]["recipe"], expected);
-  EXPECT_TRUE(s["rungs"][0]["recipe"].contains("batches"));
-}
-
 TEST_F(Analysis, WhatBatchesCostIsToldWhereRungsDifferInThem) {
   for (const Json& rung : study()["rungs"]) EXPECT_FALSE(rung.contains("batches"));
   EXPECT_EQ(planted::table_of(study()).find("a step's batch"), std::string::npos);
