@@ -56,6 +56,7 @@ std::string command_again(const Study& study) {
 
 std::string resume_command(const TypedLine& typed, const std::string& folder) {
   Words words{"ladder", "measure", "--resume", "--out", folder};
+  add(words, flags_named(typed.flags, {"--within"}));  // a part of each command
   add(words, typed.arguments);
   return command_line(words);
 }

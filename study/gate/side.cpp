@@ -80,9 +80,11 @@ void add_record(Side& side, const std::string& label, const Record& record, cons
   if (why.empty() && rung != nullptr && !rung->is_measured()) {
     why = fmt::format("its rung is {}: {}", name_of(rung->status), rung->reason);
   }
-  const auto is_value = [](const auto& number) { return !number.first.starts_with("seconds"); };
   if (const auto& command = record.command; why.empty() && command) {
-    const auto value = std::ranges::find_if(command->numbers, is_value);
+    // A number is a time if it is one of the run's own; a name such as "seconds_lost" says nothing.
+    const auto value = std::ranges::find_if(command->numbers, [&](const auto& number) {
+      return std::ranges::find(command->seconds, number.second) == command->seconds.end();
+    });
     if (value != command->numbers.end()) why = fmt::format("its study compares {}, not times", value->first);
   }
   if (!why.empty()) {

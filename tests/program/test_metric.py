@@ -32,22 +32,26 @@ def test_the_last_number_that_a_line_has_is_compared(ladder, measure, study, tmp
     assert compared.returncode == 2 and "its study compares val_loss, not times" in compared.stderr, compared.stderr
 
 
-def test_a_higher_number_may_be_better_and_a_command_may_be_ended(measure, study, tmp_path) -> None:
-    endless = "i=0; while :; do i=$((i + 1)); echo acc {}; sleep 0.1; done"
-    done = measure("--metric", r"acc (?P<value>\S+)", "--better", "higher", "--until", "1s", *SHORT, endless.format(10), endless.format(8), short=())
+def test_a_higher_number_may_be_better_and_a_command_may_be_ended(ladder, measure, study, tmp_path) -> None:
+    endless = "i=0; while :; do i=$((i + 1)); echo seconds_kept {}; sleep 0.1; done"
+    done = measure("--metric", r"seconds_kept (?P<value>\S+)", "--better", "higher", "--until", "1s", *SHORT, endless.format(10), endless.format(8), short=())
     assert done.returncode in MEASURED, done.stderr
     assert study()["rungs"][1]["speedup_first"]["ratio"] == pytest.approx(0.8)
     for record in records(tmp_path / "study").values():
         assert record["command"]["ended_by_us"] and 1 <= record["timing"]["step_ms"][0] / 1000 < 6
+    compared = ladder("compare", tmp_path / "study", tmp_path / "study")
+    assert compared.returncode == 2 and "its study compares seconds_kept, not times" in compared.stderr, compared.stderr
 
 
-def test_a_time_is_of_the_whole_run_or_until_a_loss(measure, study, tmp_path) -> None:
+def test_a_time_is_of_the_whole_run_or_until_a_loss(ladder, measure, study, tmp_path) -> None:
     slow = "for i in 5 4 3 2 1; do echo \"step $((5 - i)) loss $i\"; sleep 0.2; done"
     done = measure("--metric", "seconds to loss 3", "--repeats", "2", slow, short=())
     assert done.returncode in MEASURED, done.stderr
     for record in records(tmp_path / "study").values():
         reached = record["command"]["numbers"]["seconds to loss 3"]
         assert 0.4 <= reached < 0.4 + record["duration_s"] and record["command"]["ended_by_us"]
+    compared = ladder("compare", tmp_path / "study", tmp_path / "study")
+    assert compared.returncode in (0, 3), compared.stderr  # too few runs to tell
     done = measure("--metric", "seconds", "--repeats", "2", slow, "other: " + slow.replace("loss $i", "loss 9"), short=(), out=tmp_path / "whole")
     assert done.returncode == 1, done.stderr  # a run that learns otherwise is not faster
     found = read_json(tmp_path / "whole/study.json")
