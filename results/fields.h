@@ -22,12 +22,14 @@
 #include <algorithm>
 #include <cmath>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -117,19 +119,43 @@ void check_type(const files::Json& json, bool fits, const char* type, const std:
 void check_number(const files::Json& number, const Rules& rules, const std::string& where);
 void check_text(const std::string& text, const Rules& rules, const std::string& where);
 void check_size(size_t items, const Rules& rules, const std::string& where);
-void check_kind(const files::Json& json, const char* kind, const std::string& where);
-void check_names(const files::Json& json, const std::vector<std::string>& known, const std::string& where);
+size_t place_among(const files::Json& json, const std::vector<std::string_view>& names, const std::string& where);
 
 // "file.json: field [rungs][2]" of "file.json: field [rungs]".
 std::string place_of(const std::string& where, const std::string& key);
 
-template <class T>
-void check_known(const files::Json& json, bool is_document, const std::string& where) {
-  std::vector<std::string> known;
-  if (is_document) known = {"kind", "schema_version"};
-  T::fields([&](const char* name, auto /*member*/, const Rules& /*rules*/) { known.emplace_back(name); });
-  check_names(json, known, where);
-}
+// What is done with values of one type. Code for each type, and none for each field, keeps a build short.
+struct Type {
+  files::Json (*write)(const void* value);
+  void (*read)(void* value, const files::Json&, const std::string& where, const Rules&);
+  bool (*has_value)(const void* optional) = nullptr;  // none: the type is no std::optional
+  void (*read_value)(void* optional, const files::Json&, const std::string& where, const Rules&) = nullptr;
+};
+
+struct Field {
+  const char* name;
+  Rules rules;
+  std::ptrdiff_t offset;  // in its struct, in bytes
+  const Type* type;
+};
+
+struct Struct {
+  const char* kind = nullptr;  // of a document
+  const void* plain = nullptr;
+  std::vector<Field> fields, short_fields = {};
+  bool (*is_short)(const void*) = nullptr;
+  void (*check)(const void*, const std::string& where) = nullptr;
+};
+
+void add_field(std::vector<Field>& fields, const char* name, const Rules& rules, const void* member, const void* of,
+               const Type& type);
+files::Json write_struct(const void* value, const Struct& of);
+void read_struct(void* value, const Struct& of, const files::Json& json, const std::string& where);
+// add: makes the next item of the list, or the one of that key of the map, and returns it.
+void read_items(void* list, const files::Json& json, const std::string& where, const Rules& rules, const Type& item,
+                void* (*add)(void* list));
+void read_map(void* map, const files::Json& json, const std::string& where, const Rules& rules, const Type& item,
+              void* (*add)(void* map, const std::string& key));
 
 template <class T>
 inline constexpr bool is_optional = false;
@@ -164,125 +190,91 @@ concept Document = HasFields<T> && requires {
 template <class T>
 concept HasShort = std::derived_from<T, typename T::Short>;
 
+namespace fields_detail {
+
 template <class T>
-files::Json json_of(const T& value) {
+const Type& type_of();
+
+template <class T>
+const Struct& struct_of() {
+  static const T plain{};
+  static const Struct made = [] {
+    Struct of{.kind = nullptr, .plain = &plain, .fields = {}};
+    const auto add_to = [](std::vector<Field>& fields) {
+      return [&fields]<class Class, class Member>(const char* name, Member Class::*member, const Rules& rules) {
+        add_field(fields, name, rules, &(plain.*member), &plain, type_of<Member>());
+      };
+    };
+    T::fields(add_to(of.fields));
+    if constexpr (Document<T>) of.kind = T::kind;
+    if constexpr (HasShort<T>) {
+      T::Short::fields(add_to(of.short_fields));
+      of.is_short = [](const void* value) { return static_cast<const T*>(value)->is_short(); };
+    }
+    if constexpr (requires(const T& value, const std::string& where) { value.check(where); }) {
+      of.check = [](const void* value, const std::string& where) { static_cast<const T*>(value)->check(where); };
+    }
+    return of;
+  }();
+  return made;
+}
+
+template <class T>
+files::Json write_value(const void* value) {
   using files::Json;
-  if constexpr (fields_detail::is_optional<T>) {
-    return value ? json_of(*value) : Json();
-  } else if constexpr (fields_detail::is_vector<T>) {
+  const T& of = *static_cast<const T*>(value);
+  if constexpr (is_optional<T>) {
+    return of ? type_of<typename T::value_type>().write(&*of) : Json();
+  } else if constexpr (is_vector<T>) {
     Json list = Json::array();
-    for (const auto& item : value) list.push_back(json_of(item));
+    for (const auto& item : of) list.push_back(type_of<typename T::value_type>().write(&item));
     return list;
-  } else if constexpr (fields_detail::is_map<T>) {
+  } else if constexpr (is_map<T>) {
     Json object = Json::object();
-    for (const auto& [key, item] : value) object[key] = json_of(item);
+    for (const auto& [key, item] : of) object[key] = type_of<typename T::mapped_type>().write(&item);
     return object;
   } else if constexpr (Named<T>) {
-    return name_of(value);
+    return name_of(of);
   } else if constexpr (HasForm<T>) {
-    return Form<T>::of(value);
+    return Form<T>::of(of);
   } else if constexpr (HasFields<T>) {
-    Json object = Json::object();
-    if constexpr (Document<T>) object = {{"kind", T::kind}, {"schema_version", 1}};
-    const auto write = [&](const char* name, auto member, const Rules& rules) {
-      const auto& field = value.*member;
-      Json json = json_of(field);
-      if constexpr (fields_detail::is_optional<std::remove_cvref_t<decltype(field)>>) {
-        if (rules.none == None::absent && !field) return;
-      } else if (rules.none != None::null && json == json_of(T{}.*member)) {
-        if (rules.none == None::absent) return;
-        json = nullptr;
-      }
-      object[name] = std::move(json);
-    };
-    if constexpr (HasShort<T>) {
-      value.is_short() ? T::Short::fields(write) : T::fields(write);
-    } else {
-      T::fields(write);
-    }
-    return object;
+    return write_struct(value, struct_of<T>());
   } else {
-    return value;
+    return of;
   }
 }
 
-// The value of `json`. Throws std::invalid_argument for a field that is missing, unknown, of another type, or against
-// its rules. The message begins with `where` and names the field.
 template <class T>
-T value_from(const files::Json& json, const std::string& where, const Rules& rules = {}) {
+void read_value(void* value, const files::Json& json, const std::string& where, const Rules& rules) {
   using files::Json;
-  using namespace fields_detail;
+  T& to = *static_cast<T*>(value);
   if constexpr (is_optional<T>) {
-    if (json.is_null()) return std::nullopt;
-    return value_from<typename T::value_type>(json, where, rules);
+    to.reset();
+    if (!json.is_null()) type_of<typename T::value_type>().read(&to.emplace(), json, where, rules);
   } else if constexpr (is_vector<T>) {
-    check_type(json, json.is_array(), "array", where);
-    check_size(json.size(), rules, where);
-    T list;
-    list.reserve(json.size());
-    for (const Json& item : json) {
-      list.push_back(value_from<typename T::value_type>(item, place_of(where, std::to_string(list.size())), rules));
-    }
-    return list;
+    to.clear();
+    read_items(value, json, where, rules, type_of<typename T::value_type>(),
+               [](void* list) -> void* { return &static_cast<T*>(list)->emplace_back(); });
   } else if constexpr (is_map<T>) {
-    check_type(json, json.is_object(), "object", where);
-    check_size(json.size(), rules, where);
-    T map;
-    for (const auto& [key, item] : json.items()) {
-      map[key] = value_from<typename T::mapped_type>(item, place_of(where, key), rules);
-    }
-    return map;
+    to.clear();
+    read_map(value, json, where, rules, type_of<typename T::mapped_type>(),
+             [](void* map, const std::string& key) -> void* { return &(*static_cast<T*>(map))[key]; });
   } else if constexpr (HasFields<T>) {
-    check_type(json, json.is_object(), "object", where);
-    T value{};
-    const auto read = [&](const char* name, auto member, const Rules& of_field) {
-      using Field = std::remove_cvref_t<decltype(value.*member)>;
-      const auto found = json.find(name);
-      if (found == json.end()) {
-        if (of_field.none != None::absent) refuse(where, fmt::format("field \"{}\" is missing", name));
-      } else if (of_field.none != None::null_if_default || !found->is_null()) {
-        if constexpr (is_optional<Field>) {
-          // Where an absent field means none, null is a value of its own, or wrong.
-          if (of_field.none == None::absent) {
-            value.*member = value_from<typename Field::value_type>(*found, place_of(where, name), of_field);
-            return;
-          }
-        }
-        value.*member = value_from<Field>(*found, place_of(where, name), of_field);
-      }
-    };
-    if constexpr (Document<T>) check_kind(json, T::kind, where);
-    bool is_short = false;
-    if constexpr (HasShort<T>) {
-      T::Short::fields(read);
-      is_short = value.is_short();
-      if (is_short) check_known<typename T::Short>(json, Document<T>, where);
-    }
-    if (!is_short) {
-      check_known<T>(json, Document<T>, where);
-      T::fields(read);
-    }
-    if constexpr (requires { value.check(where); }) value.check(where);
-    return value;
+    read_struct(value, struct_of<T>(), json, where);
   } else if constexpr (HasForm<T>) {
-    return Form<T>::from(json, where);
+    to = Form<T>::from(json, where);
   } else if constexpr (std::same_as<T, Json>) {
     check_type(json, json.is_object(), "object", where);
-    return json;
+    to = json;
   } else if constexpr (Named<T>) {
-    const auto found = std::ranges::find(Names<T>::list, json);
-    if (found == Names<T>::list.end()) {
-      refuse(where,
-             fmt::format("must be one of {}, got {}", fmt::join(Names<T>::list, ", "), files::shown_value(json)));
-    }
-    return static_cast<T>(found - Names<T>::list.begin());
+    to = static_cast<T>(place_among(json, {Names<T>::list.begin(), Names<T>::list.end()}, where));
   } else if constexpr (std::same_as<T, std::string>) {
     check_type(json, json.is_string(), "string", where);
     check_text(json.get_ref<const std::string&>(), rules, where);
-    return json.get<T>();
+    to = json.get_ref<const std::string&>();
   } else if constexpr (std::same_as<T, bool>) {
     check_type(json, json.is_boolean(), "boolean", where);
-    return json.get<T>();
+    to = json.get<T>();
   } else {
     if constexpr (std::integral<T>) {
       check_type(json, is_whole<T>(json), "integer", where);
@@ -290,8 +282,42 @@ T value_from(const files::Json& json, const std::string& where, const Rules& rul
       check_type(json, json.is_number(), "number", where);
     }
     check_number(json, rules, where);
-    return json.get<T>();
+    to = json.get<T>();
   }
+}
+
+template <class T>
+const Type& type_of() {
+  static constexpr Type plain{.write = write_value<T>, .read = read_value<T>};
+  if constexpr (is_optional<T>) {
+    static constexpr Type optional{
+        .write = write_value<T>,
+        .read = read_value<T>,
+        .has_value = [](const void* value) { return static_cast<const T*>(value)->has_value(); },
+        .read_value =
+            [](void* value, const files::Json& json, const std::string& where, const Rules& rules) {
+              type_of<typename T::value_type>().read(&static_cast<T*>(value)->emplace(), json, where, rules);
+            }};
+    return optional;
+  } else {
+    return plain;
+  }
+}
+
+}  // namespace fields_detail
+
+template <class T>
+files::Json json_of(const T& value) {
+  return fields_detail::type_of<T>().write(&value);
+}
+
+// The value of `json`. Throws std::invalid_argument for a field that is missing, unknown, of another type, or against
+// its rules. The message begins with `where` and names the field.
+template <class T>
+T value_from(const files::Json& json, const std::string& where, const Rules& rules = {}) {
+  T value{};
+  fields_detail::type_of<T>().read(&value, json, where, rules);
+  return value;
 }
 
 // Calls `on_text` with every text in the value, and `on_json` with all JSON that it keeps as it is.
