@@ -7,10 +7,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <set>
 #include <utility>
@@ -169,10 +167,7 @@ void add_aggregates(const std::vector<Json>& runs, Json& benchmarks) {
       std::vector<double> values;
       values.reserve(runs.size());
       for (const Json& run : runs) values.push_back(run.at(field));
-      double mean = 0, squares = 0;
-      for (const double value : values) mean += value / static_cast<double>(values.size());
-      for (const double value : values) squares += (value - mean) * (value - mean);
-      const double deviation = std::sqrt(squares / static_cast<double>(values.size() - 1));
+      const auto [mean, deviation] = harness::moments(values);
       entry[field] = files::finite_or_null(kind == "mean"     ? mean
                                            : kind == "median" ? harness::median(values)
                                            : kind == "stddev" ? deviation
@@ -226,6 +221,30 @@ void add_benchmarks(const ReportedStudy& entry, const std::string& prefix, int64
 std::string date_of(std::string created) {
   if (created.ends_with('Z')) created.replace(created.size() - 1, 1, "+00:00");
   return created;
+}
+
+// hyperfine's --export-json, in seconds: of a rung a time for each run that ended well.
+Json hyperfine_json(const Report& report) {
+  Json results = Json::array();
+  for (const ReportedStudy& entry : report.studies) {
+    for (const StudyRung& rung : entry.study.rungs) {
+      std::vector<double> times;
+      for (const ReportedRun& run : entry.runs) {
+        const bool is_its = run.rung == rung.index && run.status == RunStatus::ok && !timed_ms(run).empty();
+        if (is_its) times.push_back(harness::median(timed_ms(run)) / 1000);
+      }
+      if (!rung.is_measured() || times.empty()) continue;
+      const auto [mean, deviation] = harness::moments(times);
+      results.push_back({{"command", files::printable(rung.command ? rung.command->typed : rung.label)},
+                         {"mean", mean},
+                         {"stddev", files::finite_or_null(deviation)},
+                         {"median", harness::median(times)},
+                         {"min", std::ranges::min(times)},
+                         {"max", std::ranges::max(times)},
+                         {"times", times}});
+    }
+  }
+  return {{"results", results}};
 }
 
 }  // namespace
@@ -283,32 +302,6 @@ Json benchmark_json(const Report& report) {
   }
   if (!left_out.empty()) context["left_out"] = left_out;
   return {{"context", context}, {"benchmarks", benchmarks}};
-}
-
-// hyperfine's --export-json, in seconds: of a rung a time for each run that ended well.
-static Json hyperfine_json(const Report& report) {
-  Json results = Json::array();
-  for (const ReportedStudy& entry : report.studies) {
-    for (const StudyRung& rung : entry.study.rungs) {
-      std::vector<double> times;
-      for (const ReportedRun& run : entry.runs) {
-        const bool is_its = run.rung == rung.index && run.status == RunStatus::ok && !timed_ms(run).empty();
-        if (is_its) times.push_back(harness::median(timed_ms(run)) / 1000);
-      }
-      if (!rung.is_measured() || times.empty()) continue;
-      const double n = static_cast<double>(times.size()), mean = std::accumulate(times.begin(), times.end(), 0.0) / n;
-      double squares = 0;
-      for (const double time : times) squares += (time - mean) * (time - mean);
-      results.push_back({{"command", files::printable(rung.command ? rung.command->typed : rung.label)},
-                         {"mean", mean},
-                         {"stddev", n > 1 ? Json(std::sqrt(squares / (n - 1))) : Json()},
-                         {"median", harness::median(times)},
-                         {"min", std::ranges::min(times)},
-                         {"max", std::ranges::max(times)},
-                         {"times", times}});
-    }
-  }
-  return {{"results", results}};
 }
 
 const std::vector<Export> exports{{"rungs.csv", "a table", rungs_csv},

@@ -65,6 +65,9 @@ struct Metric {
   Better better = Better::lower;
   std::optional<double> until_s;  // the command is ended then; none: it runs to its end
 
+  // What is compared: less is better.
+  [[nodiscard]] double cost(double value) const { return better == Better::higher ? 1 / value : value; }
+
   LADDER_FIELDS(Metric, (name, {.least = 1, .most = 60}), (pattern, absent), (to_loss, absent), better,
                 (until_s, {.none = None::absent, .above = 0}))
 };

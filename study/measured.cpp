@@ -138,8 +138,7 @@ static void add_costs(const Plan& plan, Measured& measured) {
       const auto& numbers = run.command.value_or(CommandRun()).numbers;
       const auto number = numbers.find(metric->name);
       if (number == numbers.end()) throw std::invalid_argument(fmt::format("a record has no \"{}\"", metric->name));
-      const double value = number->second;
-      run.cost = metric->better == Metric::Better::higher ? 1 / value : value;
+      run.cost = metric->cost(number->second);
     }
   }
 }

@@ -76,8 +76,7 @@ void Progress::end(const Record& record) {
     fmt::print(stderr, "{}: {}; the run took {:.1f} s\n", current_, result, record.duration_s);
   }
   if (!plan_.commands || plan_.gate || plan_.rungs.size() < 2 || !record.is_ok()) return;
-  const bool is_higher_better = metric && metric->better == Metric::Better::higher;
-  costs_[run_.repeat][run_.rung] = is_higher_better ? 1 / value : value;
+  costs_[run_.repeat][run_.rung] = metric ? metric->cost(value) : value;
   if (costs_[run_.repeat].size() == plan_.rungs.size()) tell_so_far();
 }
 

@@ -40,20 +40,12 @@ double half_width(std::span<const double> values, double center, Statistic stati
   return boost::math::quantile(t, 0.5 + confidence / 2) * std::sqrt(small_sample * variance);
 }
 
-double mean_of(std::span<const double> values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
-
 // center +- t_{n-1} s factor, s the standard deviation of `values`.
 Estimate about(double center, std::span<const double> values, double factor) {
   Estimate estimate{.center = center, .interval = std::nullopt, .n = static_cast<int64_t>(values.size())};
   if (values.size() < 2) return estimate;
-  const auto freedom = static_cast<double>(values.size() - 1);
-  const double mean = mean_of(values);
-  double squares = 0;
-  for (const double value : values) squares += (value - mean) * (value - mean);
-  const double half = boost::math::quantile(boost::math::students_t(freedom), 0.5 + confidence / 2) *
-                      std::sqrt(squares / freedom) * factor;
+  const boost::math::students_t t(static_cast<double>(values.size() - 1));
+  const double half = boost::math::quantile(t, 0.5 + confidence / 2) * moments(values).deviation * factor;
   estimate.interval = Interval{center - half, center + half};
   return estimate;
 }
@@ -112,6 +104,14 @@ double quantile(std::span<const double> values, double p) {
 
 double median(std::span<const double> values) { return quantile(values, 0.5); }
 
+Moments moments(std::span<const double> values) {
+  const auto n = static_cast<double>(values.size());
+  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / n;
+  double squares = 0;
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  return {mean, std::sqrt(squares / (n - 1))};
+}
+
 Estimate median_with_interval(std::span<const double> values) {
   Estimate estimate{.center = median(values), .interval = std::nullopt, .n = static_cast<int64_t>(values.size())};
   if (values.size() < 2) return estimate;
@@ -154,7 +154,7 @@ double sign_test(int64_t heads, int64_t n) {
 }
 
 Estimate mean_with_interval(std::span<const double> values) {
-  return about(mean_of(values), values, 1 / std::sqrt(static_cast<double>(values.size())));
+  return about(moments(values).mean, values, 1 / std::sqrt(static_cast<double>(values.size())));
 }
 
 Estimate mean_ratio(std::span<const double> logarithms) { return exp_of(mean_with_interval(logarithms)); }
@@ -162,8 +162,8 @@ Estimate mean_ratio(std::span<const double> logarithms) { return exp_of(mean_wit
 Estimate ratio_to_earlier(double value, std::span<const double> earlier) {
   std::vector<double> logarithms;
   for (const double one : earlier) logarithms.push_back(std::log(one));
-  return exp_of(
-      about(std::log(value) - mean_of(logarithms), logarithms, std::sqrt(1 + 1 / static_cast<double>(earlier.size()))));
+  return exp_of(about(std::log(value) - moments(logarithms).mean, logarithms,
+                      std::sqrt(1 + 1 / static_cast<double>(earlier.size()))));
 }
 
 }  // namespace harness

@@ -13,6 +13,12 @@ namespace harness {
 double quantile(std::span<const double> values, double p);
 double median(std::span<const double> values);
 
+// Standard deviation: of a sample, over n - 1; NaN for one value. `values` not empty.
+struct Moments {
+  double mean, deviation;
+};
+Moments moments(std::span<const double> values);
+
 // The confidence of every interval.
 constexpr double confidence = 0.95;
 
