@@ -101,6 +101,9 @@ int run_command_line(
 // machine cannot do, and 1 for every other error.
 int exit_status(const std::function<int()>& program);
 
+// The whole of `ladder`: what needs no PyTorch. For other commands the process becomes `ladder-gpt2`.
+int ladder(int argc, char** argv);
+
 // The commands that need no PyTorch.
 void add_measure(CommandLine& line);
 void add_report(CommandLine& line);

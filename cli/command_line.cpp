@@ -254,4 +254,36 @@ int exit_status(const std::function<int()>& program) {
   }
 }
 
+namespace {
+
+// `ladder-gpt2` lies beside this program. Does not return: the process is that program from then on. `argv` ends with a
+// null pointer.
+int become_trainer(char** argv) {
+  namespace fs = std::filesystem;
+  const fs::path own = fs::read_symlink("/proc/self/exe"), beside = harness::trainer_of(own);
+  // A bundle's launcher finds PyTorch.
+  const fs::path launcher = own.parent_path().parent_path() / beside.filename();
+  const bool is_bundle = own.parent_path().filename() == "bin" && fs::exists(launcher);
+  std::string program = (is_bundle ? launcher : beside).string();
+  if (!fs::exists(beside)) {
+    throw harness::Unfit(
+        fmt::format("{} is missing, which measures and trains GPT-2; in the sources `make` builds it, and `make "
+                    "bundle` packs it for other machines; your own programs need only `ladder measure` and `gate`",
+                    beside.string()));
+  }
+  argv[0] = program.data();
+  ::execv(program.c_str(), argv);
+  throw std::system_error(errno, std::generic_category(), program);
+}
+
+}  // namespace
+
+int ladder(int argc, char** argv) {
+  return exit_status([&] {
+    CommandLine line([&] { return become_trainer(argv); });
+    add_commands_of_ladder(line);
+    return run_command_line(line, argc, argv);
+  });
+}
+
 }  // namespace cli
