@@ -4,6 +4,7 @@
 #include "harness/gpu/cupti.h"
 #include "harness/gpu/gpu_counters.h"
 #include "harness/process/unfit.h"
+#include "tests/refusal.h"
 
 #include <cuda_runtime_api.h>
 #include <cupti_profiler_host.h>
@@ -17,6 +18,8 @@
 #include <map>
 #include <stdexcept>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -240,44 +243,24 @@ TEST(CountersCalls, AMetricThatThereIsNotUndoesWhatWasDone) {
   expect_all_off();
 }
 
-TEST(CountersCalls, WithoutPermissionNothingIsRun) {
-  driver = {.refused = "availability", .refusal = CUPTI_ERROR_INSUFFICIENT_PRIVILEGES};
-  try {
-    const Counters counters(two);
-    FAIL() << "permitted";
-  } catch (const harness::Unfit& error) {
-    EXPECT_NE(std::string(error.what()).find("NVreg_RestrictProfilingToAdminUsers=0"), std::string::npos);
+TEST(CountersCalls, WhatTheMachineLacksOrRefusesIsNamed) {
+  const std::pair<Driver, std::string> refusals[] = {
+      {{.refused = "availability", .refusal = CUPTI_ERROR_INSUFFICIENT_PRIVILEGES},
+       "NVreg_RestrictProfilingToAdminUsers=0"},
+      {{.refused = "enable", .refusal = CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED},
+       "a tool injected by CUDA_INJECTION64_PATH, /opt/libtool.so, is attached to this process: start it without "
+       "[cuptiRangeProfilerEnable: CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED (39)]"},
+      {{.virtual_gpu = CUPTI_PROFILER_CONFIGURATION_DISABLED},
+       "CUPTI cannot read the counters of Test; virtual GPU: switched off by the system"}};
+  ::setenv("CUDA_INJECTION64_PATH", "/opt/libtool.so", 1);
+  for (const auto& [refusing, words] : refusals) {
+    driver = refusing;
+    const std::string said = refusal_of<harness::Unfit>([] { return Counters(two).measure(work); });
+    EXPECT_NE(said.find(words), std::string::npos) << said;
+    EXPECT_EQ(std::ranges::count(driver.calls, "work"), 0);
+    expect_all_off();
   }
-  expect_all_off();
-}
-
-TEST(CountersCalls, AToolInTheWayIsNamed) {
-  driver = {.refused = "enable", .refusal = CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED};
-  {
-    Counters counters(two);
-    ::setenv("CUDA_INJECTION64_PATH", "/opt/libtool.so", 1);
-    try {
-      (void)counters.measure(work);
-      ADD_FAILURE() << "enabled";
-    } catch (const harness::Unfit& error) {
-      EXPECT_STREQ(error.what(),
-                   "a tool injected by CUDA_INJECTION64_PATH, /opt/libtool.so, is attached to this process: start it "
-                   "without [cuptiRangeProfilerEnable: CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED (39)]");
-    }
-    ::unsetenv("CUDA_INJECTION64_PATH");
-  }
-  expect_all_off();
-}
-
-TEST(CountersCalls, AVirtualGpuWithoutCountersIsNamed) {
-  driver = {.virtual_gpu = CUPTI_PROFILER_CONFIGURATION_DISABLED};
-  try {
-    const Counters counters(two);
-    FAIL() << "supported";
-  } catch (const harness::Unfit& error) {
-    EXPECT_STREQ(error.what(), "CUPTI cannot read the counters of Test; virtual GPU: switched off by the system");
-  }
-  expect_all_off();
+  ::unsetenv("CUDA_INJECTION64_PATH");
 }
 
 TEST(CountersCalls, ADroppedRangeIsAnError) {
@@ -296,30 +279,21 @@ std::string maps_with(const std::string& library) {
          "7ffc00000000-7ffc00021000 rw-p 00000000 00:00 0 [stack]\n";
 }
 
-TEST(AttachedTool, IsNamedByItsLibrary) {
-  const std::map<std::string, std::string> tool_of = {
-      {"/opt/nvidia/nsight-systems/target-linux-x64/libToolsInjection64.so", "Nsight Systems"},
-      {"/opt/nvidia/nsight-systems/target-linux-x64/libToolsInjectionProxy64.so", "Nsight Systems"},
-      {"/opt/nvidia/nsight-compute/target/linux-desktop-glibc_2_11_3-x64/libcuda-injection.so", "Nsight Compute"},
-      {"/usr/local/cuda/compute-sanitizer/libsanitizer-collection.so", "compute-sanitizer"}};
-  for (const auto& [library, tool] : tool_of) {
-    EXPECT_EQ(harness::attached_tool(maps_with(library), 4711, library), tool + " is attached to this process");
-  }
-}
-
-TEST(AttachedTool, IsElseTheTracerOrWhatIsInjected) {
-  const std::string maps = maps_with("/usr/lib/libcuda.so.1");
-  EXPECT_EQ(harness::attached_tool(maps, 4711, "/opt/libtool.so"),
-            "a debugger (cuda-gdb?), process 4711, is attached to this process");
-  EXPECT_EQ(harness::attached_tool(maps, 0, "/opt/libtool.so"),
-            "a tool injected by CUDA_INJECTION64_PATH, /opt/libtool.so, is attached to this process");
-}
-
-TEST(AttachedTool, ThatNothingShowsIsOneOfThose) {
-  // Which Nsight Compute and compute-sanitizer have in common.
-  for (const char* library : {"/usr/lib/libcuda.so.1", "/opt/nvidia/libTreeLauncherTargetInjection.so"}) {
-    EXPECT_EQ(harness::attached_tool(maps_with(library), 0, ""),
-              "another tool is attached to this process (Nsight Systems, Nsight Compute, cuda-gdb, compute-sanitizer)");
+TEST(AttachedTool, IsNamedByItsLibraryElseByWhatShowsIt) {
+  const std::string ours = "/usr/lib/libcuda.so.1", nsight = "/opt/nvidia/nsight-";
+  const std::tuple<std::string, int, const char*, const char*> seen[] = {
+      {nsight + "systems/target-linux-x64/libToolsInjection64.so", 4711, "x.so", "Nsight Systems"},
+      {nsight + "systems/target-linux-x64/libToolsInjectionProxy64.so", 4711, "x.so", "Nsight Systems"},
+      {nsight + "compute/target/linux-desktop-glibc_2_11_3-x64/libcuda-injection.so", 4711, "x.so", "Nsight Compute"},
+      {"/usr/local/cuda/compute-sanitizer/libsanitizer-collection.so", 4711, "x.so", "compute-sanitizer"},
+      {ours, 4711, "/opt/libtool.so", "a debugger (cuda-gdb?), process 4711,"},
+      {ours, 0, "/opt/libtool.so", "a tool injected by CUDA_INJECTION64_PATH, /opt/libtool.so,"},
+      {ours, 0, "", "another tool"},
+      {"/opt/nvidia/libTreeLauncherTargetInjection.so", 0, "", "another tool"}};  // of Compute and compute-sanitizer
+  for (const auto& [library, tracer, injected, tool] : seen) {
+    std::string words = std::string(tool) + " is attached to this process";
+    if (words.starts_with("another")) words += " (Nsight Systems, Nsight Compute, cuda-gdb, compute-sanitizer)";
+    EXPECT_EQ(harness::attached_tool(maps_with(library), tracer, injected), words);
   }
 }
 

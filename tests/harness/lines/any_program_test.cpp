@@ -26,140 +26,83 @@ struct State {
   int64_t every = 1;                                             // steps from line to line
 };
 
-// What it prints of a step, and what it counts in that.
+// What it prints of a step, by the names in text(), and what it counts in that.
+enum Kind : unsigned {
+  bar = 1,        // a thread may draw it
+  ranks = 2,      // several processes may print it
+  no_number = 4,  // its lines are the steps
+  drawn = 8       // always by a thread
+};
 struct Style {
   const char* name;
-  std::function<std::string(const State&)> line;
+  const char* line;
+  unsigned kinds = 0;
+  double units = 1;  // of what it counts, in one step
   std::string heading = "";
-  double units = 1;        // of what it counts, in one step
-  bool is_bar = false;     // a thread may draw it
-  bool has_ranks = false;  // several processes may print it
-  bool counts = true;      // else its lines are the steps
-  bool drawn = false;      // always by a thread
+  const char* tenth = "";  // after each tenth step
+
+  [[nodiscard]] bool is(Kind kind) const { return (kinds & kind) != 0; }
+  [[nodiscard]] std::string text(const State& s) const {
+    const auto with_numbers = [&](const char* format) {
+      return fmt::format(fmt::runtime(format), fmt::arg("step", s.step), fmt::arg("loss", s.loss),
+                         fmt::arg("epoch", s.epoch), fmt::arg("of", s.of_epoch), fmt::arg("steps", s.epoch_steps),
+                         fmt::arg("ms", s.ms), fmt::arg("percent", 100 * s.of_epoch / s.epoch_steps),
+                         fmt::arg("other", s.loss + 0.1), fmt::arg("half", s.loss / 2), fmt::arg("next", s.epoch + 1),
+                         fmt::arg("ten", 10 * s.step), fmt::arg("thousandth", s.step / 1000),
+                         fmt::arg("length", 20 + s.step % 7), fmt::arg("images", 64 * s.step),
+                         fmt::arg("seen", 64 * (s.of_epoch - 1)), fmt::arg("all", 64 * s.epoch_steps),
+                         fmt::arg("share", 100 * s.share),
+                         fmt::arg("total", static_cast<int64_t>(s.ms * static_cast<double>(s.step))));
+    };
+    return with_numbers(line) + (*tenth != 0 && s.step % 10 == 0 ? with_numbers(tenth) : "");
+  }
 };
 
 const std::vector<Style>& styles() {
   static const std::vector<Style> all{
-      {"plain", [](const State& s) { return fmt::format("step {} loss {:.4f}\n", s.step, s.loss); }, "", 1, false,
-       true},
-      {"own time",
-       [](const State& s) { return fmt::format("iter {}: loss {:.4f}, time {:.2f}ms\n", s.step, s.loss, s.ms); }, "", 1,
-       false, true},
-      {"epoch and batch",
-       [](const State& s) {
-         return fmt::format("Epoch {} [{}/{}] loss: {:.4f}\n", s.epoch, s.of_epoch, s.epoch_steps, s.loss);
-       }},
-      {"brackets",
-       [](const State& s) { return fmt::format("[{}, {:5d}] loss: {:.3f}\n", s.epoch + 1, s.of_epoch, s.loss); }},
-      {"logger",
-       [](const State& s) {
-         return fmt::format("I1128 03:04:05.678901 140012345678 writer.py:48] [{}] accuracy=0.1234, loss={:.5f}\n",
-                            s.step, s.loss);
-       }},
-      {"verb", [](const State& s) { return fmt::format("finished step {} cost {:.4f}\n", s.step, s.loss); }, "", 1,
-       false, true},
-      {"round", [](const State& s) { return fmt::format("Round {}: train nll {:.4f}\n", s.step, s.loss); }},
-      {"csv", [](const State& s) { return fmt::format("{},0.001,{:.4f}\n", s.step, s.loss); }, "step,lr,loss\n"},
-      {"table", [](const State& s) { return fmt::format("{:3d} {:7d} {:13.2f}    0.54\n", s.epoch, s.step, s.loss); },
+      {"plain", "step {step} loss {loss:.4f}\n", ranks},
+      {"own time", "iter {step}: loss {loss:.4f}, time {ms:.2f}ms\n", ranks},
+      {"epoch and batch", "Epoch {epoch} [{of}/{steps}] loss: {loss:.4f}\n"},
+      {"brackets", "[{next}, {of:5d}] loss: {loss:.3f}\n"},
+      {"logger", "I1128 03:04:05.678901 140012345678 writer.py:48] [{step}] accuracy=0.1234, loss={loss:.5f}\n"},
+      {"verb", "finished step {step} cost {loss:.4f}\n", ranks},
+      {"round", "Round {step}: train nll {loss:.4f}\n"},
+      {"csv", "{step},0.001,{loss:.4f}\n", 0, 1, "step,lr,loss\n"},
+      {"table", "{epoch:3d} {step:7d} {loss:13.2f}    0.54\n", 0, 1,
        "E    #       LOSS TEXT    SCORE\n---  ------  -----------  -----\n"},
-      {"markdown", [](const State& s) { return fmt::format("| {} | {:.4f} | 0.1 |\n", s.step, s.loss); },
-       "| step | loss | lr |\n|---|---|---|\n"},
+      {"markdown", "| {step} | {loss:.4f} | 0.1 |\n", 0, 1, "| step | loss | lr |\n|---|---|---|\n"},
       {"block",
-       [](const State& s) {
-         return fmt::format(
-             "----------\n| rollout/ | |\n| ep_len | {} |\n| iterations | {} |\n| train/ | |\n| loss | {:.3f} "
-             "|\n----------\n",
-             20 + s.step % 7, s.step, s.loss);
-       }},
-      {"two lines",
-       [](const State& s) {
-         return fmt::format("[batch={}/{}]:\n\t Train loss/train/total: {:.4f}\n", s.step, 100000, s.loss);
-       }},
-      {"bar with loss",
-       [](const State& s) {
-         return fmt::format("\rEpoch {}: {}%|##   | {}/{} [00:01<00:09, 9.90it/s, loss={:.3f}]", s.epoch,
-                            100 * s.of_epoch / s.epoch_steps, s.of_epoch, s.epoch_steps, s.loss);
-       },
-       "", 1, true},
-      {"bar and dictionary",
-       [](const State& s) {
-         std::string text = fmt::format("\r{}%|##   | {}/100000 [00:01<00:09, 9.90it/s]", s.step / 1000, s.step);
-         if (s.step % 10 == 0) text += fmt::format("\n{{'loss': {:.3f}, 'lr': 4e-05, 'epoch': 0.02}}\n", s.loss);
-         return text;
-       },
-       "", 1, true},
-      {"bar without loss",
-       [](const State& s) {
-         return fmt::format("\r\x1b[2KEpoch {}/19 ━━━━╸━━━━━ {}/{} 0:00:00 • 0:00:01 98.76it/s v_num: 0.000", s.epoch,
-                            s.of_epoch, s.epoch_steps);
-       },
-       "", 1, true},
-      {"boosting",
-       [](const State& s) {
-         return fmt::format("[{}]\ttrain-logloss:{:.5f}\ttest-logloss:{:.5f}\n", s.step, s.loss, s.loss + 0.1);
-       }},
+       "----------\n| rollout/ | |\n| ep_len | {length} |\n| iterations | {step} |\n| train/ | |\n| loss | {loss:.3f} "
+       "|\n----------\n"},
+      {"two lines", "[batch={step}/100000]:\n\t Train loss/train/total: {loss:.4f}\n"},
+      {"bar with loss", "\rEpoch {epoch}: {percent}%|##   | {of}/{steps} [00:01<00:09, 9.90it/s, loss={loss:.3f}]",
+       bar},
+      {"bar and dictionary", "\r{thousandth}%|##   | {step}/100000 [00:01<00:09, 9.90it/s]", bar, 1, "",
+       "\n{{'loss': {loss:.3f}, 'lr': 4e-05, 'epoch': 0.02}}\n"},
+      {"bar without loss", "\r\x1b[2KEpoch {epoch}/19 ━━━━╸━━━━━ {of}/{steps} 0:00:00 • 0:00:01 98.76it/s v_num: 0.000",
+       bar},
+      {"boosting", "[{step}]\ttrain-logloss:{loss:.5f}\ttest-logloss:{other:.5f}\n"},
       {"learn",
-       [](const State& s) {
-         return fmt::format("{}:\tlearn: {:.7f}\ttest: {:.7f}\tbest: {:.7f} ({})\ttotal: {}ms\tremaining: 1.2s\n",
-                            s.step, s.loss, s.loss + 0.1, s.loss, s.step,
-                            static_cast<int64_t>(s.ms * static_cast<double>(s.step)));
-       }},
-      {"train and val",
-       [](const State& s) {
-         return fmt::format("Epoch {}, train_loss={:.4f}, val_loss={:.4f}\n", s.step, s.loss, s.loss + 0.1);
-       }},
-      {"epoch heading",
-       [](const State& s) {
-         return fmt::format("Epoch {}/8000\n40/40 - 0s - 5ms/step - loss: {:.4f} - val_loss: {:.4f}\n", s.step, s.loss,
-                            s.loss + 0.1);
-       }},
-      {"json",
-       [](const State& s) { return fmt::format("{{\"step\":{},\"loss\":{:.4f},\"lr\":0.001}}\n", s.step, s.loss); }, "",
-       1, false, true},
-      {"logfmt",
-       [](const State& s) {
-         return fmt::format("time=2026-11-28T03:04:05Z level=info msg=\"step\" step={} loss={:.4f}\n", s.step, s.loss);
-       }},
-      {"thousands", [](const State& s) { return fmt::format("iter {}k loss {:.4f}\n", 10 * s.step, s.loss); }, "",
-       10000},
-      {"cost after", [](const State& s) { return fmt::format("Cost after iteration {}: {:.4f}\n", s.step, s.loss); }},
-      {"colon",
-       [](const State& s) {
-         return fmt::format("{}: {:.6f}, {:.6f} avg, 0.001000 rate, 0.020000 seconds, {} images\n", s.step, s.loss,
-                            s.loss, 64 * s.step);
-       }},
+       "{step}:\tlearn: {loss:.7f}\ttest: {other:.7f}\tbest: {loss:.7f} ({step})\ttotal: {total}ms\tremaining: 1.2s\n"},
+      {"train and val", "Epoch {step}, train_loss={loss:.4f}, val_loss={other:.4f}\n"},
+      {"epoch heading", "Epoch {step}/8000\n40/40 - 0s - 5ms/step - loss: {loss:.4f} - val_loss: {other:.4f}\n"},
+      {"json", "{{\"step\":{step},\"loss\":{loss:.4f},\"lr\":0.001}}\n", ranks},
+      {"logfmt", "time=2026-11-28T03:04:05Z level=info msg=\"step\" step={step} loss={loss:.4f}\n"},
+      {"thousands", "iter {ten}k loss {loss:.4f}\n", 0, 10000},
+      {"cost after", "Cost after iteration {step}: {loss:.4f}\n"},
+      {"colon", "{step}: {loss:.6f}, {loss:.6f} avg, 0.001000 rate, 0.020000 seconds, {images} images\n"},
       {"epoch and update",
-       [](const State& s) {
-         return fmt::format(
-             "[2026-11-28 03:04:05] Ep. {} : Up. {} : Sen. {:},234 : Cost {:.8f} * 1,234 : 1234.56 words/s\n",
-             s.epoch + 1, s.step, s.step, s.loss);
-       }},
-      {"samples",
-       [](const State& s) {
-         return fmt::format("Train Epoch: {} [{}/{} ({}%)]\tLoss: {:.6f}\n", s.epoch, 64 * (s.of_epoch - 1),
-                            64 * s.epoch_steps, 100 * s.of_epoch / s.epoch_steps, s.loss);
-       },
-       "", 64},
-      {"two losses",
-       [](const State& s) {
-         return fmt::format("[{}/20][{}/{}] Loss_D: {:.4f} Loss_G: {:.4f} D(x): 0.5\n", s.epoch, s.of_epoch,
-                            s.epoch_steps, s.loss, s.loss / 2);
-       }},
+       "[2026-11-28 03:04:05] Ep. {next} : Up. {step} : Sen. {step:},234 : Cost {loss:.8f} * 1,234 : 1234.56 "
+       "words/s\n"},
+      {"samples", "Train Epoch: {epoch} [{seen}/{all} ({percent}%)]\tLoss: {loss:.6f}\n", 0, 64},
+      {"two losses", "[{epoch}/20][{of}/{steps}] Loss_D: {loss:.4f} Loss_G: {half:.4f} D(x): 0.5\n"},
       {"detector",
-       [](const State& s) {
-         return fmt::format(
-             "\r\x1b[K{:8d}/20         0G      {:.3f}      1.268       1.14          8         64: {}% ━━─ {}/{} "
-             "13.4it/s 2.2s<0.6s",
-             s.epoch + 1, s.loss, 100 * s.of_epoch / s.epoch_steps, s.of_epoch, s.epoch_steps);
-       },
-       "", 1, true},
-      {"loss only", [](const State& s) { return fmt::format("loss: {:.4f}\n", s.loss); }, "", 1, false, false, false},
-      {"percentage",
-       [](const State& s) {
-         return fmt::format("\rProgress: {:5.1f}% words/sec/thread: 12345 lr: 0.05 avg.loss: {:.6f} ETA: 0h 0m 1s",
-                            100 * s.share, s.loss);
-       },
-       "", 0, true, false, true, true},
+       "\r\x1b[K{next:8d}/20         0G      {loss:.3f}      1.268       1.14          8         64: {percent}% ━━─ "
+       "{of}/{steps} 13.4it/s 2.2s<0.6s",
+       bar},
+      {"loss only", "loss: {loss:.4f}\n", no_number},
+      {"percentage", "\rProgress: {share:5.1f}% words/sec/thread: 12345 lr: 0.05 avg.loss: {loss:.6f} ETA: 0h 0m 1s",
+       bar | drawn, 0},
   };
   return all;
 }
@@ -228,9 +171,9 @@ Program program_of(uint64_t seed) {
   if (way < 0.12) program.flush_s = random.between(0.1, 0.5);
   if (way > 0.12 && way < 0.2) program.flush_lines = random.one_of({5, 20, 50});
   if (random.chance(0.7)) program.apart_s = random.between(2e-6, 1e-4);
-  program.by_thread = program.style->drawn || (program.style->is_bar && random.chance(0.3));
+  program.by_thread = program.style->is(drawn) || (program.style->is(bar) && random.chance(0.3));
   if (program.by_thread) program.every = 1;
-  if (program.style->has_ranks && random.chance(0.3)) {
+  if (program.style->is(ranks) && random.chance(0.3)) {
     program.ranks = random.one_of({2, 4});
     program.tells_rank = random.chance(0.5);
   }
@@ -254,7 +197,7 @@ std::vector<Event> events_of(const Program& program, uint64_t seed, double secon
     state.share = std::min(0.999, static_cast<double>(state.step) * program.share_of_step);
     if (program.by_thread) {
       for (; draw < now; draw += 0.1 + random.between(0, 3e-4)) {
-        if (draw >= begun && before.step > 1) printed.push_back({draw, program.stream, program.style->line(before)});
+        if (draw >= begun && before.step > 1) printed.push_back({draw, program.stream, program.style->text(before)});
       }
     } else if (state.step % program.every == 0) {
       for (int64_t rank = 0; rank < program.ranks; ++rank) {
@@ -262,7 +205,7 @@ std::vector<Event> events_of(const Program& program, uint64_t seed, double secon
         of_rank.loss += 0.01 * static_cast<double>(rank);
         const std::string tag = program.tells_rank ? fmt::format("[rank{}]: ", rank) : "";
         printed.push_back({now + program.step_s * random.between(0, program.ranks > 1 ? 0.05 : 1e-3), program.stream,
-                           tag + program.style->line(of_rank)});
+                           tag + program.style->text(of_rank)});
       }
     }
     if (program.eval_every > 0 && state.step % program.eval_every == 0) {
@@ -313,7 +256,8 @@ Told measured(const Program& program, uint64_t seed) {
     if (!pace.needs_more) break;
   }
   if (!pace.doubt.empty()) return {{}, pace.doubt};
-  if (learned->format->unit == "line" && program.style->counts) return {{}, "counts lines: " + learned->format->shape};
+  if (learned->format->unit == "line" && !program.style->is(no_number))
+    return {{}, "counts lines: " + learned->format->shape};
   harness::StepReader reader(*learned->format);
   harness::StepWindow window(warmup, timed, pace.pace, /*counts_lines=*/false);
   harness::LineSplitter lines;
@@ -347,8 +291,8 @@ TEST(AnyProgram, NeverTellsAWrongTime) {
       if (std::getenv("REFUSED") != nullptr) fmt::print("{} refused {}: {}\n", seed, program.said(), told.why);
       continue;
     }
-    const double truth =
-        1000 * program.step_s / (program.style->counts ? program.units() : 1.0 / static_cast<double>(program.every));
+    const double truth = 1000 * program.step_s /
+                         (!program.style->is(no_number) ? program.units() : 1.0 / static_cast<double>(program.every));
     const double between =
         program.eval_every > 0 ? program.eval_s / static_cast<double>(program.eval_every) / program.step_s : 0;
     const bool may_have_all = told.has_all || program.by_thread;

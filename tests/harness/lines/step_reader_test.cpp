@@ -254,32 +254,22 @@ std::string lines_of(const std::function<std::string(int)>& line, int lines = 8)
 }
 
 TEST(StepReader, FindsTheNumberThatGrowsByAConstant) {
-  const auto steps = [](const std::function<std::string(int)>& line) {
-    const std::vector<StepLine> all = steps_in(lines_of(line));
-    return fmt::format("{} {}", said(all.at(0)), said(all.back()));
-  };
-  EXPECT_EQ(steps([](int i) { return fmt::format("[1, {}] loss: {}.5\n", 2000 * i, i); }),
-            "2000 1.5 - - 16000 8.5 - -");
-  EXPECT_EQ(steps([](int i) {
-              return fmt::format("I1128 03:04:05.6 1400123 writer.py:48] [{}] acc=0.5, loss={}.5\n", 100 * i, i);
-            }),
-            "100 1.5 - - 800 8.5 - -");
-  EXPECT_EQ(steps([](int i) { return fmt::format("done with {} of it, nll {}.5\n", 10 * i, i); }),
-            "10 1.5 - - 80 8.5 - -");
-  EXPECT_EQ(steps([](int i) { return fmt::format("[{}]\ttrain-logloss:{}.5\ttest-logloss:{}.7\n", i - 1, i, i); }),
-            "0 1.5 - - 7 8.5 - -");
-  EXPECT_EQ(steps([](int i) { return fmt::format("[{}]\tlearn's l2: {}.5\tcheck's l2: {}.7\n", i, i, i); }),
-            "1 1.5 - - 8 8.5 - -");
-  EXPECT_EQ(steps([](int i) {
-              return fmt::format("{}:\tlearn: {}.5\ttest: {}.7\tbest: 1.5 ({})\ttotal: {}ms\n", i, i, i, i, 20 * i);
-            }),
-            "1 1.5 - - 8 8.5 - -");
-  EXPECT_EQ(steps([](int i) { return fmt::format("Cost after iteration {}: {}.5\n", 100 * i, i); }),
-            "100 1.5 - - 800 8.5 - -");
-  EXPECT_EQ(steps([](int i) {
-              return fmt::format("Ep. 1 : Up. {} : Sen. {},234 : Cost {}.5 * 1,234 : Time 0.02s\n", i, i, i);
-            }),
-            "1 1.5 - 20 8 8.5 - 20");
+  // The i-th line, its tenfold, a hundredfold, two thousandfold and what is before it; the first step and the eighth.
+  for (const auto& [line, expected] :
+       {std::pair{"[1, {thousands}] loss: {i}.5\n", "2000 1.5 - - 16000 8.5 - -"},
+        {"I1128 03:04:05.6 1400123 writer.py:48] [{hundreds}] acc=0.5, loss={i}.5\n", "100 1.5 - - 800 8.5 - -"},
+        {"done with {tens} of it, nll {i}.5\n", "10 1.5 - - 80 8.5 - -"},
+        {"[{before}]\ttrain-logloss:{i}.5\ttest-logloss:{i}.7\n", "0 1.5 - - 7 8.5 - -"},
+        {"[{i}]\tlearn's l2: {i}.5\tcheck's l2: {i}.7\n", "1 1.5 - - 8 8.5 - -"},
+        {"{i}:\tlearn: {i}.5\ttest: {i}.7\tbest: 1.5 ({i})\ttotal: {tens}ms\n", "1 1.5 - - 8 8.5 - -"},
+        {"Cost after iteration {hundreds}: {i}.5\n", "100 1.5 - - 800 8.5 - -"},
+        {"Ep. 1 : Up. {i} : Sen. {i},234 : Cost {i}.5 * 1,234 : Time 0.02s\n", "1 1.5 - 20 8 8.5 - 20"}}) {
+    const std::vector<StepLine> all = steps_in(lines_of([&](int i) {
+      return fmt::format(fmt::runtime(line), fmt::arg("i", i), fmt::arg("before", i - 1), fmt::arg("tens", 10 * i),
+                         fmt::arg("hundreds", 100 * i), fmt::arg("thousands", 2000 * i));
+    }));
+    EXPECT_EQ(said(all.at(0)) + " " + said(all.back()), expected) << line;
+  }
   // Neither a clock nor a size grows so.
   EXPECT_EQ(format_in(lines_of([](int i) { return fmt::format("ts {} lr 1 loss {}.5\n", 1764300000 + i, i); })).unit,
             "line");

@@ -104,15 +104,9 @@ int fake_calls(const char* name) {
   return text != nullptr;
 }();
 
-int nvmlInit_v2() {
-  unsigned ignored = 0;
-  return answer("init", &ignored);
-}
-
-int nvmlShutdown() {
-  unsigned ignored = 0;
-  return answer("shutdown", &ignored);
-}
+unsigned ignored = 0;
+int nvmlInit_v2() { return answer("init", &ignored); }
+int nvmlShutdown() { return answer("shutdown", &ignored); }
 
 const char* nvmlErrorString(int status) {
   return status == 3 ? "Not Supported" : status == 6 ? "Not Found" : status == 9 ? "Driver Not Loaded" : "Other";

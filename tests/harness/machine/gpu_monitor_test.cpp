@@ -1,8 +1,9 @@
-// The monitor on a scripted library (fake_nvml.cpp), loaded as the real one is; its judgement on samples made by hand;
-// and a machine without a driver. Real figures: tests/cuda.
+// The monitor and the list of GPUs on a scripted library (fake_nvml.cpp), loaded as the real one is; the monitor's
+// judgement on samples made by hand; and a machine without a driver. Real figures: tests/cuda.
 #include "harness/machine/gpu_monitor.h"
 
 #include "harness/machine/machine.h"
+#include "harness/machine/nvml.h"
 #include "harness/stats/stats.h"
 
 #include <dlfcn.h>
@@ -10,6 +11,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
+#include <map>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -210,6 +214,66 @@ TEST(Monitor, AClockApartFromTheOtherRunsDisturbsARun) {
   EXPECT_NE(clock_flag(1980, recorded), "");  // these others were slow, then
   EXPECT_EQ(clock_flag(1700, recorded), "");
   EXPECT_EQ(clock_flag(1000, std::vector<double>{1785}), "") << "one other run may be the slow one";
+}
+
+// ---- Which GPUs a program may use
+
+using Places = std::vector<std::string>;
+
+class VisibleGpus : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (const char* named = std::getenv(variable)) before_ = named;
+    ::unsetenv(variable);
+  }
+  void TearDown() override {
+    if (before_) ::setenv(variable, before_->c_str(), 1);
+    if (!before_) ::unsetenv(variable);
+  }
+
+  static constexpr const char* variable = "CUDA_VISIBLE_DEVICES";
+  const Library library_{FAKE_NVML, "init 0\nshutdown 0\ndevices 2\ndriver 570.86\nmemory 85520809984\nprocesses 0\n"};
+  std::optional<std::string> before_;
+};
+
+const std::string second = "0000:3b:00.0";
+
+TEST_F(VisibleGpus, AreAllWithoutTheVariable) {
+  const harness::VisibleGpus all = visible_gpus(FAKE_NVML);
+  EXPECT_EQ(all.driver, "570.86");
+  ASSERT_EQ(all.gpus.size(), 2U);
+  EXPECT_EQ(all.gpus[0].name, "NVIDIA Fake 0");
+  EXPECT_EQ(all.gpus[0].bus_id, bus_id);
+  EXPECT_EQ(all.gpus[0].memory_bytes, 85520809984);
+  EXPECT_EQ(all.gpus[1].uuid, "GPU-1fake-0000");
+  EXPECT_EQ(all.gpus[1].bus_id, second);
+}
+
+// By numbers or UUIDs. As CUDA reads it: what comes after a wrong one does not count.
+TEST_F(VisibleGpus, AreThoseThatTheVariableLists) {
+  const std::map<Places, std::vector<const char*>> all{{{}, {"", "-1", "nonsense", "GPU-", "7", ",0"}},
+                                                       {{bus_id}, {"GPU-0f", "0,-1,1", "0,nonsense,1"}},
+                                                       {{second}, {"1", " 1", "GPU-1fake-0000"}},
+                                                       {{bus_id, second}, {"0,1", "GPU-0f,GPU-1f"}}};
+  for (const auto& [expected, lists] : all) {
+    for (const char* listed : lists) {
+      ::setenv(variable, listed, 1);
+      Places places;
+      for (const VisibleGpu& gpu : visible_gpus(FAKE_NVML).gpus) places.push_back(gpu.bus_id);
+      EXPECT_EQ(places, expected) << listed;
+    }
+  }
+}
+
+TEST_F(VisibleGpus, LackWhatTheDriverDoesNotTell) {
+  const Library few(FAKE_NVML, "init 0\nshutdown 0\ndevices 1\n");
+  const harness::VisibleGpus found = visible_gpus(FAKE_NVML);
+  EXPECT_EQ(found.driver, "");
+  ASSERT_EQ(found.gpus.size(), 1U);
+  EXPECT_EQ(found.gpus[0].memory_bytes, 0);
+  const Library none(FAKE_NVML, "init !9\n");
+  EXPECT_TRUE(visible_gpus(FAKE_NVML).gpus.empty());
+  EXPECT_TRUE(visible_gpus("no-such-library.so.1").gpus.empty());
 }
 
 }  // namespace gpu_monitor_test

@@ -236,6 +236,7 @@ class Output : public Process {
   ChildResult make(const std::string& script, harness::ChildOptions options) {
     options.argv = {"/bin/sh", "-c", script};
     options.log = folder_ / "log";
+    if (options.directory.empty()) options.directory = folder_;
     options.limit_s = std::min(options.limit_s, 20.0);
     return harness::run_child(options);
   }
@@ -297,27 +298,19 @@ TEST_F(Output, WorksInTheFolderThatIsNamed) {
 }
 
 TEST_F(Output, EndsPolitelyWhatHasPrintedEnough) {
-  const ChildResult result = make(
-      "trap 'echo bye > " + (folder_ / "bye").string() + "; exit 3' TERM; echo enough; while true; do sleep 0.05; done",
-      {.on_output = until("enough")});
+  const ChildResult result = make("trap 'echo bye > bye; exit 3' TERM; echo enough; while true; do sleep 0.05; done",
+                                  {.on_output = until("enough")});
   EXPECT_EQ(result.end, ChildResult::End::enough);
   EXPECT_TRUE(fs::exists(folder_ / "bye"));
   EXPECT_LT(result.seconds, 9);
 }
 
 TEST_F(Output, KillsWhatIgnoresThatWithEveryProcessInEverySession) {
-  const std::string here = folder_.string();
-  const ChildResult result = make("trap '' TERM; setsid sh -c 'trap \"\" TERM; echo $$ > " + here +
-                                      "/left; while true; do sleep 0.05; done' & "
-                                      "(sh -c 'echo $$ > " +
-                                      here +
-                                      "/polite; exec sleep 300') & "
-                                      "until [ -s " +
-                                      here + "/left ] && [ -s " + here +
-                                      "/polite ]; do sleep 0.01; done; "
-                                      "echo $$ > " +
-                                      here + "/own; echo enough; while true; do sleep 0.05; done",
-                                  {.on_output = until("enough"), .grace_s = 1});
+  const ChildResult result = make(
+      "trap '' TERM; setsid sh -c 'trap \"\" TERM; echo $$ > left; while true; do sleep 0.05; done' & "
+      "(sh -c 'echo $$ > polite; exec sleep 300') & until [ -s left ] && [ -s polite ]; do sleep 0.01; done; "
+      "echo $$ > own; echo enough; while true; do sleep 0.05; done",
+      {.on_output = until("enough"), .grace_s = 1});
   EXPECT_EQ(result.end, ChildResult::End::enough);
   EXPECT_GE(result.seconds, 1);
   for (const char* name : {"left", "polite", "own"}) {
@@ -327,27 +320,25 @@ TEST_F(Output, KillsWhatIgnoresThatWithEveryProcessInEverySession) {
 }
 
 TEST_F(Output, GivesWhatItLeftTheSameGrace) {
-  const std::string here = folder_.string();
-  const ChildResult result =
-      make("setsid sh -c 'trap \"sleep 1; echo saved > " + here + "/saved; exit 0\" TERM; echo $$ > " + here +
-               "/left; while true; do sleep 0.05; done' & until [ -s " + here +
-               "/left ]; do sleep 0.01; done; echo enough; "
-               "exec sleep 300",
-           {.on_output = until("enough")});
+  const ChildResult result = make(
+      "setsid sh -c 'trap \"sleep 1; echo saved > saved; exit 0\" TERM; echo $$ > left; while true; do sleep 0.05; "
+      "done' & "
+      "until [ -s left ]; do sleep 0.01; done; echo enough; exec sleep 300",
+      {.on_output = until("enough")});
   EXPECT_EQ(result.end, ChildResult::End::enough);
   EXPECT_TRUE(fs::exists(folder_ / "saved"));
   EXPECT_TRUE(ends(pid_in("left")));
 }
 
 TEST_F(Output, LooksAtAllItsProcesses) {
-  const std::string here = folder_.string();
   std::vector<pid_t> last;
-  const ChildResult result = make("setsid sh -c 'echo $$ > " + here + "/left; exec sleep 300' & sh -c 'echo $$ > " +
-                                      here + "/child; sleep 300 & echo $! > " + here + "/grandchild; wait' & wait",
-                                  {.on_look = [&](const std::vector<pid_t>& tree) {
-                                    last = tree;
-                                    return tree.size() < 4 || pid_in("left") == 0 || pid_in("grandchild") == 0;
-                                  }});
+  const ChildResult result = make(
+      "setsid sh -c 'echo $$ > left; exec sleep 300' & "
+      "sh -c 'echo $$ > child; sleep 300 & echo $! > grandchild; wait' & wait",
+      {.on_look = [&](const std::vector<pid_t>& tree) {
+        last = tree;
+        return tree.size() < 4 || pid_in("left") == 0 || pid_in("grandchild") == 0;
+      }});
   EXPECT_EQ(result.end, ChildResult::End::enough);
   for (const char* name : {"left", "child", "grandchild"}) {
     EXPECT_NE(std::ranges::find(last, pid_in(name)), last.end()) << name;
