@@ -3,6 +3,7 @@
 
 #include "files/files.h"
 #include "model/tokenizer.h"
+#include "tests/refusal.h"
 
 #include <gtest/gtest.h>
 #include <pwd.h>
@@ -12,7 +13,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
-#include <stdexcept>
 #include <string>
 
 namespace resources_test {
@@ -43,15 +43,6 @@ class Variable {
   std::optional<std::string> before_;
 };
 
-std::string refusal(auto call) {
-  try {
-    (void)call();
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "";
-}
-
 TEST(CacheFolder, IsOfTheVariablesElseOfThePasswordDatabase) {
   const files::TemporaryFolder temporary("resources-test");
   const Variable home("HOME", temporary.path().c_str());
@@ -77,7 +68,7 @@ TEST(CacheFolder, OfAUserWithoutAHomeIsRefused) {
     ::unsetenv("HOME");
     ::unsetenv("XDG_CACHE_HOME");
     const bool became = ::setuid(3'999'999'999U) == 0;
-    const std::string said = refusal(files::cache_folder);
+    const std::string said = refusal_of(files::cache_folder);
     const bool names_both =
         said.find("set HOME") != std::string::npos && said.find("XDG_CACHE_HOME") != std::string::npos;
     ::_exit(became && names_both ? 0 : 1);
@@ -95,7 +86,7 @@ TEST(CacheFolder, OfAnotherUserIsRefused) {
   EXPECT_EQ(files::cache_folder(), folder);
   if (::geteuid() != 0) GTEST_SKIP() << "only root gives a folder away";
   ASSERT_EQ(::chown(folder.c_str(), 65534, 65534), 0);
-  EXPECT_NE(refusal(files::cache_folder).find("belongs to another user"), std::string::npos);
+  EXPECT_NE(refusal_of(files::cache_folder).find("belongs to another user"), std::string::npos);
 }
 
 TEST(DefaultVocabulary, IsUsedOnlyAsItWasPublished) {
@@ -103,7 +94,9 @@ TEST(DefaultVocabulary, IsUsedOnlyAsItWasPublished) {
   const Variable xdg("XDG_CACHE_HOME", temporary.path().c_str());
   fs::create_directories(files::default_vocabulary().parent_path());
   files::write_file(files::default_vocabulary(), "IQ== 0\n");
-  const auto load = [](const fs::path& file) { return refusal([&] { return model::Tokenizer::load(file).size(); }); };
+  const auto load = [](const fs::path& file) {
+    return refusal_of([&] { return model::Tokenizer::load(file).size(); });
+  };
   EXPECT_NE(load(files::default_vocabulary()).find("is not GPT-2's vocabulary"), std::string::npos);
   files::write_file(temporary.path() / "own", "IQ== 0\n");
   EXPECT_EQ(load(temporary.path() / "own").find("is not GPT-2's vocabulary"), std::string::npos);

@@ -4,39 +4,36 @@
 #include "files/files.h"
 #include "files/nearest.h"
 #include "files/sha256.h"
+#include "tests/refusal.h"
 
 #include <gtest/gtest.h>
 
-#include <stdexcept>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 namespace what_is_test {
 
 using namespace std::string_literals;
 
 TEST(WhatIs, TokensWithoutAHeaderAreNoText) {
-  const auto refusal = [](std::string_view bytes, std::string_view wanted) -> std::string {
+  const auto refusal = [](std::string_view bytes, std::string_view wanted) {
     const files::TemporaryFolder folder("what-is");
     files::write_file(folder.path() / "raw", bytes);
-    try {
-      files::refuse_other(folder.path() / "raw", wanted);
-    } catch (const std::invalid_argument& error) {
-      return error.what();
-    }
-    return "";
+    return refusal_of([&] { files::refuse_other(folder.path() / "raw", wanted); });
   };
   const std::string tokens = "\x06\x01\x0b\0\x0d\0\x22\x01\x50\xc4\x06\x01\x1c\x01"s;
   EXPECT_NE(refusal(tokens, files::text_file).find("is probably uint16 tokens without a header, not a UTF-8 text"),
             std::string::npos);
-  EXPECT_EQ(refusal(tokens, files::safetensors_file), "");
-  EXPECT_EQ(refusal("caf\xe9 \xe0 la cr\xe8me, in Latin-1", files::text_file), "");
-  EXPECT_EQ(refusal("a text\twith tabs\r\nand \x1b[1m an escape", files::text_file), "");
-  EXPECT_EQ(refusal("\x01\xff\x02\xff\x03\xff\x04\xff", files::text_file), "");  // larger than any token
-  EXPECT_EQ(refusal("", files::text_file), "");
-  EXPECT_EQ(refusal("<!doctype html>", files::text_file), "");  // a text like others
-  EXPECT_NE(refusal("<!doctype html>", files::vocabulary_file), "");
+  EXPECT_EQ(refusal(tokens, files::safetensors_file), "accepted");
+  for (const char* text : {"caf\xe9 \xe0 la cr\xe8me, in Latin-1", "a text\twith tabs\r\nand \x1b[1m an escape",
+                           "\x01\xff\x02\xff\x03\xff\x04\xff",  // larger than any token
+                           "", "<!doctype html>"}) {
+    EXPECT_EQ(refusal(text, files::text_file), "accepted") << text;
+  }
+  EXPECT_NE(refusal("<!doctype html>", files::vocabulary_file), "accepted");
 }
 
 TEST(WhatIs, KnowsFilesByTheirFirstBytes) {
@@ -77,12 +74,8 @@ TEST(WhatIs, RefusesOnlyWhatIsSomethingElse) {
   const auto file = temporary.path() / "shard";
   files::write_file(file, "\x88\xd8\x34\x01 tokens");
   EXPECT_NO_THROW(files::refuse_other(file, files::token_file));
-  try {
-    files::refuse_other(file, files::text_file);
-    ADD_FAILURE() << "accepted";
-  } catch (const std::invalid_argument& error) {
-    EXPECT_EQ(error.what(), file.string() + ": is a token file, not a UTF-8 text: --data reads it as it is");
-  }
+  EXPECT_EQ(refusal_of([&] { files::refuse_other(file, files::text_file); }),
+            file.string() + ": is a token file, not a UTF-8 text: --data reads it as it is");
   EXPECT_TRUE(files::is_token_file(file));
   EXPECT_TRUE(files::is_token_file("absent.bin"));
   EXPECT_FALSE(files::is_token_file("absent.txt"));
@@ -97,34 +90,24 @@ using files::nearest;
 using Names = std::vector<std::string>;
 
 TEST(Nearest, NamesComeInTheOrderOfTheirDistance) {
-  const Names commands = {"ablate", "run", "report", "gate"};
-  EXPECT_EQ(nearest("abalte", commands), (Names{"ablate", "gate"}));                       // 2, 3
-  EXPECT_EQ(nearest("repor", commands), (Names{"report"}));                                // 1
-  EXPECT_EQ(nearest("gates", {"rates", "gate", "gat"}), (Names{"gate", "rates", "gat"}));  // 1, 1, 2
-}
-
-TEST(Nearest, NoneOfWhatHasHardlyALetterInCommon) {
-  EXPECT_TRUE(nearest("qqqqqq", {"ablate", "report"}).empty());
-  EXPECT_TRUE(nearest("warp", {"start", "memory", "flash"}).empty());  // 3 of 4 letters
-  EXPECT_TRUE(nearest("run", {}).empty());
-  EXPECT_TRUE(nearest("--wait", {"--clip", "--data"}).empty());  // dashes are no letters
-}
-
-TEST(Nearest, AnAbbreviationIsNear) {
-  const Names flags = {"--base", "--batch", "--repeats", "--seed", "--steps"};
-  EXPECT_EQ(nearest("--batch-size", flags).front(), "--batch");
-  EXPECT_EQ(nearest("--reps", flags).front(), "--repeats");
-  EXPECT_EQ(nearest("--step", flags).front(), "--steps");
-  EXPECT_EQ(nearest("--sed", flags).front(), "--seed");
-}
-
-TEST(Nearest, TheCaseOfLettersDoesNotMatter) {
+  const Names commands = {"ablate", "run", "report", "gate"},
+              flags = {"--base", "--batch", "--repeats", "--seed", "--steps"};
+  const std::tuple<const char*, Names, Names> asked[] = {
+      {"abalte", commands, {"ablate", "gate"}},                       // 2, 3
+      {"repor", commands, {"report"}},                                // 1
+      {"gates", {"rates", "gate", "gat"}, {"gate", "rates", "gat"}},  // 1, 1, 2
+      {"qqqqqq", {"ablate", "report"}, {}},                           // hardly a letter in common
+      {"warp", {"start", "memory", "flash"}, {}},                     // 3 of 4 letters
+      {"run", {}, {}},
+      {"--wait", {"--clip", "--data"}, {}},                                           // dashes are no letters
+      {"Flash", {"FLASH", "vocab"}, {"FLASH"}},                                       // nor does their case matter
+      {"a0", {"a6", "a5", "a4", "a3", "a2", "a1"}, {"a1", "a2", "a3", "a4", "a5"}}};  // five are enough
+  for (const auto& [name, names, expected] : asked) EXPECT_EQ(nearest(name, names), expected) << name;
   EXPECT_EQ(nearest("GTP2", {"gpt2", "gpt2-cpu", "tiny"}).front(), "gpt2");
-  EXPECT_EQ(nearest("Flash", {"FLASH", "vocab"}), (Names{"FLASH"}));
-}
-
-TEST(Nearest, FiveAreEnough) {
-  EXPECT_EQ(nearest("a0", {"a6", "a5", "a4", "a3", "a2", "a1"}), (Names{"a1", "a2", "a3", "a4", "a5"}));
+  for (const auto& [name, first] :
+       {std::pair{"--batch-size", "--batch"}, {"--reps", "--repeats"}, {"--step", "--steps"}, {"--sed", "--seed"}}) {
+    EXPECT_EQ(nearest(name, flags).front(), first);
+  }
 }
 
 }  // namespace nearest_test
