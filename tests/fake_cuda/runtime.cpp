@@ -156,38 +156,25 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
   cudaDeviceProp properties{};
   cudaGetDeviceProperties(&properties, device);
-  switch (attribute) {
-    case cudaDevAttrMultiProcessorCount:
-      return *value = properties.multiProcessorCount, cudaSuccess;
-    case cudaDevAttrMaxSharedMemoryPerBlockOptin:
-      return *value = static_cast<int>(properties.sharedMemPerBlockOptin), cudaSuccess;
-    case cudaDevAttrMaxSharedMemoryPerMultiprocessor:
-      return *value = static_cast<int>(properties.sharedMemPerMultiprocessor), cudaSuccess;
-    case cudaDevAttrMaxSharedMemoryPerBlock:
-      return *value = static_cast<int>(properties.sharedMemPerBlock), cudaSuccess;
-    case cudaDevAttrComputeCapabilityMajor:
-      return *value = properties.major, cudaSuccess;
-    case cudaDevAttrComputeCapabilityMinor:
-      return *value = properties.minor, cudaSuccess;
-    case cudaDevAttrMaxThreadsPerBlock:
-      return *value = properties.maxThreadsPerBlock, cudaSuccess;
-    case cudaDevAttrMaxGridDimX:
-      return *value = properties.maxGridSize[0], cudaSuccess;
-    case cudaDevAttrMaxGridDimY:
-    case cudaDevAttrMaxGridDimZ:
-      return *value = properties.maxGridSize[1], cudaSuccess;
-    case cudaDevAttrMaxRegistersPerBlock:
-      return *value = properties.regsPerBlock, cudaSuccess;
-    case cudaDevAttrWarpSize:
-      return *value = properties.warpSize, cudaSuccess;
-    case cudaDevAttrMaxThreadsPerMultiProcessor:
-      return *value = properties.maxThreadsPerMultiProcessor, cudaSuccess;
-    case cudaDevAttrL2CacheSize:
-      return *value = properties.l2CacheSize, cudaSuccess;
-    default:
-      std::fprintf(stderr, "fake_cuda: device attribute %d is not known\n", static_cast<int>(attribute));
-      return fail(cudaErrorNotSupported);
-  }
+  const std::map<cudaDeviceAttr, int> known{
+      {cudaDevAttrMultiProcessorCount, properties.multiProcessorCount},
+      {cudaDevAttrMaxSharedMemoryPerBlockOptin, static_cast<int>(properties.sharedMemPerBlockOptin)},
+      {cudaDevAttrMaxSharedMemoryPerMultiprocessor, static_cast<int>(properties.sharedMemPerMultiprocessor)},
+      {cudaDevAttrMaxSharedMemoryPerBlock, static_cast<int>(properties.sharedMemPerBlock)},
+      {cudaDevAttrComputeCapabilityMajor, properties.major},
+      {cudaDevAttrComputeCapabilityMinor, properties.minor},
+      {cudaDevAttrMaxThreadsPerBlock, properties.maxThreadsPerBlock},
+      {cudaDevAttrMaxGridDimX, properties.maxGridSize[0]},
+      {cudaDevAttrMaxGridDimY, properties.maxGridSize[1]},
+      {cudaDevAttrMaxGridDimZ, properties.maxGridSize[1]},
+      {cudaDevAttrMaxRegistersPerBlock, properties.regsPerBlock},
+      {cudaDevAttrWarpSize, properties.warpSize},
+      {cudaDevAttrMaxThreadsPerMultiProcessor, properties.maxThreadsPerMultiProcessor},
+      {cudaDevAttrL2CacheSize, properties.l2CacheSize}};
+  const auto found = known.find(attribute);
+  if (found != known.end()) return *value = found->second, cudaSuccess;
+  std::fprintf(stderr, "fake_cuda: device attribute %d is not known\n", static_cast<int>(attribute));
+  return fail(cudaErrorNotSupported);
 }
 cudaError_t cudaDeviceSynchronize() {
   CALL(cudaDeviceSynchronize, v3020);
@@ -206,31 +193,22 @@ cudaError_t cudaDeviceSynchronize() {
 cudaError_t cudaGetLastError() { return std::exchange(last_error(), cudaSuccess); }
 cudaError_t cudaPeekAtLastError() { return last_error(); }
 const char* cudaGetErrorName(cudaError_t error) {
-  switch (error) {
-    case cudaSuccess:
-      return "cudaSuccess";
-    case cudaErrorMemoryAllocation:
-      return "cudaErrorMemoryAllocation";
-    case cudaErrorStreamCaptureUnsupported:
-      return "cudaErrorStreamCaptureUnsupported";
-    case cudaErrorStreamCaptureInvalidated:
-      return "cudaErrorStreamCaptureInvalidated";
-    case cudaErrorStreamCaptureUnjoined:
-      return "cudaErrorStreamCaptureUnjoined";
-    case cudaErrorCapturedEvent:
-      return "cudaErrorCapturedEvent";
-    case cudaErrorNotReady:
-      return "cudaErrorNotReady";
-    case cudaErrorInvalidDeviceFunction:
-      return "cudaErrorInvalidDeviceFunction";
-    case cudaErrorInvalidConfiguration:
-      return "cudaErrorInvalidConfiguration";
-    default: {
-      static thread_local char text[32];
-      std::snprintf(text, sizeof text, "CUDA error %d", static_cast<int>(error));
-      return text;
-    }
-  }
+#define NAME(value) \
+  { value, #value }
+  static const std::map<cudaError_t, const char*> names{NAME(cudaSuccess),
+                                                        NAME(cudaErrorMemoryAllocation),
+                                                        NAME(cudaErrorStreamCaptureUnsupported),
+                                                        NAME(cudaErrorStreamCaptureInvalidated),
+                                                        NAME(cudaErrorStreamCaptureUnjoined),
+                                                        NAME(cudaErrorCapturedEvent),
+                                                        NAME(cudaErrorNotReady),
+                                                        NAME(cudaErrorInvalidDeviceFunction),
+                                                        NAME(cudaErrorInvalidConfiguration)};
+#undef NAME
+  static thread_local char text[32];
+  std::snprintf(text, sizeof text, "CUDA error %d", static_cast<int>(error));
+  const auto found = names.find(error);
+  return found == names.end() ? text : found->second;
 }
 const char* cudaGetErrorString(cudaError_t error) {
   return error == cudaErrorMemoryAllocation ? "out of memory" : cudaGetErrorName(error);
