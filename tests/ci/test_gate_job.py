@@ -182,8 +182,6 @@ def test_base_is_the_judge_and_flags_arrive(gate, tmp_path) -> None:
 
 
 
-
-
 @pytest.mark.parametrize("status", [3, 1])  # 1: the loader's, whose C library is too old, for instance
 @pytest.mark.parametrize("call", [("run", "base"), ("calibrate",), ("nightly",)])
 def test_a_doctor_that_fails_ends_it(gate, tmp_path, call, status) -> None:
@@ -230,7 +228,6 @@ def test_a_night_without_a_study(gate, tmp_path) -> None:
     base = stand_in(tmp_path / "base", "", status=2)
     assert gate("nightly", base, "out", GATE_STUDIES="studies").returncode == 2
     assert "history" not in (tmp_path / "calls").read_text() and not (tmp_path / "studies").exists()
-
 
 
 def test_refusals(gate, tmp_path) -> None:

@@ -85,13 +85,6 @@ def test_arrows_point_one_way() -> None:
     assert wrong_arrows(ROOT) == []
 
 
-def test_studies_know_nothing_of_gpt2() -> None:
-    """`ladder` is made of these rooms: a study of any program's runs."""
-    gpt2 = {"model", "ablations", *(room for room in BELOW if room.startswith("ablations/") and room[10:] not in ("plan", "run"))}
-    for room in ("files", "text", "results", "ablations/plan", "ablations/run", "cli", *(room for room in BELOW if room.split("/")[0] in ("harness", "study", "plots"))):
-        assert not BELOW[room] & gpt2, room
-
-
 def shared_names(root: pathlib.Path) -> dict[str, list[str]]:
     """Headers that are called the same, except the parts that every technique's folder has."""
     places = collections.defaultdict(list)

@@ -103,16 +103,10 @@ def test_the_programs_own_sitecustomize_is_run(look, tmp_path) -> None:
     assert seen["products"] == {"float32": 5}
 
 
-def test_a_program_without_pytorch(run, tmp_path, log) -> None:
-    done = run("import sys\nassert 'torch' not in sys.modules\n", folders=(LOOK,), LADDER_LOOK=tmp_path / "look.json", LADDER_HOOK=1,
-               LADDER_LOG=log)
+@pytest.mark.parametrize(("program", "rank"), [("import sys\nassert 'torch' not in sys.modules\n", 0), (PROGRAM, 1)])
+def test_a_program_without_pytorch_and_another_rank_write_nothing(run, tmp_path, log, program, rank) -> None:
+    done = run(program, folders=(LOOK,), LADDER_LOOK=tmp_path / "look.json", LADDER_HOOK=1, LADDER_LOG=log, RANK=rank)
     assert (done.returncode, done.stderr) == (0, "")
-    assert not (tmp_path / "look.json").exists() and not log.exists()
-
-
-def test_another_rank_writes_nothing(run, tmp_path, log) -> None:
-    done = run(PROGRAM, folders=(LOOK,), LADDER_LOOK=tmp_path / "look.json", LADDER_HOOK=1, LADDER_LOG=log, RANK=1)
-    assert done.returncode == 0, done.stderr
     assert not (tmp_path / "look.json").exists() and not log.exists()
 
 

@@ -63,11 +63,12 @@ def test_doctor(bundle, elsewhere, tmp_path) -> None:
 
 
 def test_needs_nothing_of_the_source_tree(bundle, elsewhere, tmp_path) -> None:
+    """And where that is in sight, the bundle's own ladders come first."""
+    own = shutil.copytree(bundle, tmp_path / "own")
+    (own / "share" / "gpt2-ladder" / "ladders" / "gpt2.json").unlink()
+    assert re.findall(r"^  (\S+)", call(own / "ladder", "doctor", **elsewhere).stdout, re.M) == OTHER_LADDERS
     if call(*hidden("true"), **elsewhere).returncode != 0:
         pytest.skip("a folder cannot be hidden without root's rights")
-    (own := tmp_path / "own").mkdir()
-    shutil.copytree(bundle, own, dirs_exist_ok=True)
-    (own / "share" / "gpt2-ladder" / "ladders" / "gpt2.json").unlink()
     done = call(*hidden(own / "ladder", "doctor"), **elsewhere)
     assert done.returncode == 0, done.stderr
     assert re.findall(r"^  (\S+)", done.stdout, re.M) == OTHER_LADDERS
@@ -78,13 +79,6 @@ def test_needs_nothing_of_the_source_tree(bundle, elsewhere, tmp_path) -> None:
     assert study["plan"]["runs_ok"] == study["plan"]["runs_planned"] == 1 + len(FEW_RUNGS)
     assert study["workload"]["data"]["source"] == "shakespeare.bin"
     assert (elsewhere["cwd"] / "study" / "report.md").is_file() and (elsewhere["cwd"] / "study" / "charts" / "ladder.vl.json").is_file()
-
-
-def test_its_own_ladders_come_before_the_source_trees(bundle, elsewhere, tmp_path) -> None:
-    shutil.copytree(bundle, tmp_path / "own")
-    (tmp_path / "own" / "share" / "gpt2-ladder" / "ladders" / "gpt2.json").unlink()
-    done = call(tmp_path / "own" / "ladder", "doctor", **elsewhere)
-    assert re.findall(r"^  (\S+)", done.stdout, re.M) == OTHER_LADDERS
 
 
 def test_a_text_and_a_vocabulary_that_are_there_come_first(bundle, elsewhere) -> None:

@@ -41,15 +41,11 @@ def test_a_repository_says_its_commit_and_whether_it_was_changed(repository, tmp
     assert version(repository, tmp_path / "version.h") == (commit, 1)
 
 
-def test_sources_within_another_repository_have_no_commit(repository, tmp_path):
-    unpacked = repository / "unpacked"
-    unpacked.mkdir()
+def test_sources_that_are_no_repository_have_no_commit(repository, tmp_path):
+    (repository / "unpacked").mkdir()
     (repository / "file").write_text("two")
-    assert version(unpacked, tmp_path / "version.h") == ("unknown", 0)
-
-
-def test_sources_outside_of_git_have_no_commit(tmp_path):
-    assert version(tmp_path, tmp_path / "version.h") == ("unknown", 0)
+    for source in (repository / "unpacked", tmp_path):  # within another one, and outside of git
+        assert version(source, tmp_path / "version.h") == ("unknown", 0)
 
 
 @pytest.mark.parametrize(("there", "said", "is_ours"), [
