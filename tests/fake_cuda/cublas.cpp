@@ -90,7 +90,6 @@ cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream) {
   handle_of(handle)->stream = stream;
   return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t, void*, size_t) { return CUBLAS_STATUS_SUCCESS; }
 cublasStatus_t cublasGetMathMode(cublasHandle_t handle, cublasMath_t* mode) {
   *mode = handle_of(handle)->math;
   return CUBLAS_STATUS_SUCCESS;
@@ -108,43 +107,37 @@ cublasStatus_t cublasSetPointerMode_v2(cublasHandle_t handle, cublasPointerMode_
   return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasSgemm_v2(cublasHandle_t handle, cublasOperation_t, cublasOperation_t, int, int, int, const float*,
-                              const float*, int, const float*, int, const float*, float*, int) {
-  return multiply(handle, CUDA_R_32F, CUBLAS_COMPUTE_32F);
-}
-cublasStatus_t cublasDgemm_v2(cublasHandle_t handle, cublasOperation_t, cublasOperation_t, int, int, int, const double*,
-                              const double*, int, const double*, int, const double*, double*, int) {
-  return multiply(handle, CUDA_R_64F, CUBLAS_COMPUTE_64F);
-}
-cublasStatus_t cublasSgemmStridedBatched(cublasHandle_t handle, cublasOperation_t, cublasOperation_t, int, int, int,
-                                         const float*, const float*, int, long long, const float*, int, long long,
-                                         const float*, float*, int, long long, int) {
-  return multiply(handle, CUDA_R_32F, CUBLAS_COMPUTE_32F);
-}
-cublasStatus_t cublasDgemmStridedBatched(cublasHandle_t handle, cublasOperation_t, cublasOperation_t, int, int, int,
-                                         const double*, const double*, int, long long, const double*, int, long long,
-                                         const double*, double*, int, long long, int) {
-  return multiply(handle, CUDA_R_64F, CUBLAS_COMPUTE_64F);
-}
-cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t, cublasOperation_t, int, int, int, const void*,
-                            const void*, cudaDataType type, int, const void*, cudaDataType, int, const void*, void*,
-                            cudaDataType, int, cublasComputeType_t compute, cublasGemmAlgo_t) {
-  return multiply(handle, type, compute);
-}
-cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation_t, cublasOperation_t, int, int, int,
-                                          const void*, const void*, cudaDataType type, int, long long, const void*,
-                                          cudaDataType, int, long long, const void*, void*, cudaDataType, int,
-                                          long long, int, cublasComputeType_t compute, cublasGemmAlgo_t) {
-  return multiply(handle, type, compute);
-}
-cublasStatus_t cublasSgemv_v2(cublasHandle_t handle, cublasOperation_t, int, int, const float*, const float*, int,
-                              const float*, int, const float*, float*, int) {
-  return multiply(handle, CUDA_R_32F, CUBLAS_COMPUTE_32F);
-}
-cublasStatus_t cublasDgemv_v2(cublasHandle_t handle, cublasOperation_t, int, int, const double*, const double*, int,
-                              const double*, int, const double*, double*, int) {
-  return multiply(handle, CUDA_R_64F, CUBLAS_COMPUTE_64F);
-}
+// What is asked of a handle by arguments that do not matter here, and what does nothing.
+#define PRODUCT(name, type, compute, ...) \
+  cublasStatus_t name(cublasHandle_t handle, __VA_ARGS__) { return multiply(handle, type, compute); }
+#define NOTHING(name, ...) \
+  cublasStatus_t name(__VA_ARGS__) { return CUBLAS_STATUS_SUCCESS; }
+PRODUCT(cublasSgemm_v2, CUDA_R_32F, CUBLAS_COMPUTE_32F, cublasOperation_t, cublasOperation_t, int, int, int,
+        const float*, const float*, int, const float*, int, const float*, float*, int)
+PRODUCT(cublasDgemm_v2, CUDA_R_64F, CUBLAS_COMPUTE_64F, cublasOperation_t, cublasOperation_t, int, int, int,
+        const double*, const double*, int, const double*, int, const double*, double*, int)
+PRODUCT(cublasSgemmStridedBatched, CUDA_R_32F, CUBLAS_COMPUTE_32F, cublasOperation_t, cublasOperation_t, int, int, int,
+        const float*, const float*, int, long long, const float*, int, long long, const float*, float*, int, long long,
+        int)
+PRODUCT(cublasDgemmStridedBatched, CUDA_R_64F, CUBLAS_COMPUTE_64F, cublasOperation_t, cublasOperation_t, int, int, int,
+        const double*, const double*, int, long long, const double*, int, long long, const double*, double*, int,
+        long long, int)
+PRODUCT(cublasGemmEx, type, compute, cublasOperation_t, cublasOperation_t, int, int, int, const void*, const void*,
+        cudaDataType type, int, const void*, cudaDataType, int, const void*, void*, cudaDataType, int,
+        cublasComputeType_t compute, cublasGemmAlgo_t)
+PRODUCT(cublasGemmStridedBatchedEx, type, compute, cublasOperation_t, cublasOperation_t, int, int, int, const void*,
+        const void*, cudaDataType type, int, long long, const void*, cudaDataType, int, long long, const void*, void*,
+        cudaDataType, int, long long, int, cublasComputeType_t compute, cublasGemmAlgo_t)
+PRODUCT(cublasSgemv_v2, CUDA_R_32F, CUBLAS_COMPUTE_32F, cublasOperation_t, int, int, const float*, const float*, int,
+        const float*, int, const float*, float*, int)
+PRODUCT(cublasDgemv_v2, CUDA_R_64F, CUBLAS_COMPUTE_64F, cublasOperation_t, int, int, const double*, const double*, int,
+        const double*, int, const double*, double*, int)
+NOTHING(cublasSetWorkspace_v2, cublasHandle_t, void*, size_t)
+NOTHING(cublasLtMatmulPreferenceInit_internal, cublasLtMatmulPreference_t, size_t)
+NOTHING(cublasLtMatrixLayoutSetAttribute, cublasLtMatrixLayout_t, cublasLtMatrixLayoutAttribute_t, const void*, size_t)
+NOTHING(cublasLtMatmulPreferenceDestroy, cublasLtMatmulPreference_t)
+NOTHING(cublasLtMatmulPreferenceSetAttribute, cublasLtMatmulPreference_t, cublasLtMatmulPreferenceAttributes_t,
+        const void*, size_t)
 
 // In memory of the caller's: what the header's cublasLt...Init call.
 cublasStatus_t cublasLtMatmulDescInit_internal(cublasLtMatmulDesc_t description, size_t, cublasComputeType_t compute,
@@ -155,9 +148,6 @@ cublasStatus_t cublasLtMatmulDescInit_internal(cublasLtMatmulDesc_t description,
 cublasStatus_t cublasLtMatrixLayoutInit_internal(cublasLtMatrixLayout_t layout, size_t, cudaDataType type, uint64_t,
                                                  uint64_t, int64_t leading) {
   *reinterpret_cast<Layout*>(layout) = {type, leading};
-  return CUBLAS_STATUS_SUCCESS;
-}
-cublasStatus_t cublasLtMatmulPreferenceInit_internal(cublasLtMatmulPreference_t, size_t) {
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t*, cublasLtMatmulAlgoConfigAttributes_t,
@@ -194,17 +184,8 @@ cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
   delete reinterpret_cast<Layout*>(layout);
   return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t, cublasLtMatrixLayoutAttribute_t, const void*,
-                                                size_t) {
-  return CUBLAS_STATUS_SUCCESS;
-}
 cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* preference) {
   *preference = nullptr;
-  return CUBLAS_STATUS_SUCCESS;
-}
-cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t) { return CUBLAS_STATUS_SUCCESS; }
-cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t, cublasLtMatmulPreferenceAttributes_t,
-                                                    const void*, size_t) {
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t description,

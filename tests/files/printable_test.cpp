@@ -36,6 +36,11 @@ TEST(Printable, LeavesTextAndSpellsOutWhatATerminalActsOn) {
        "x",
        "\\xe4\\xb8x"}};
   for (const auto& [text, shown] : others) EXPECT_EQ(printable(text), shown);
+  for (int c = 0; c < 0xa0; c = c == 0x1f ? 0x7f : c + 1) {  // every control character
+    const auto byte = static_cast<char>(c);
+    const std::string control = c < 0x80 ? std::string(1, byte) : std::string{'\xc2', byte};
+    EXPECT_EQ(printable(control).find(control), std::string::npos) << c;
+  }
 }
 
 TEST(PrintableLines, KeepsLinesAndSpellsOutTheRest) {
