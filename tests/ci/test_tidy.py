@@ -70,15 +70,12 @@ def test_all_that_have_a_command(repository) -> None:
     assert run(repository).stderr == "[tidy] tests/fuzz/libfuzzer.cpp is not compiled here and is left out\n"
 
 
-def test_all_commits_since(repository) -> None:
+def test_what_has_changed(repository) -> None:
+    """In all commits since, and what is not committed yet."""
     for name in ("model/trainer.cpp", "notes.md"):
         change(repository, name)
         commit(repository)
-    assert sources(repository, "HEAD^1") == []
-    assert sources(repository, "HEAD^1^1") == ["model/trainer.cpp"]
-
-
-def test_what_is_not_committed_yet(repository) -> None:
+    assert sources(repository, "HEAD^1") == [] and sources(repository, "HEAD^1^1") == ["model/trainer.cpp"]
     change(repository, "harness/clock/clock.cpp", "later.cpp")
     (repository / "model" / "trainer.cpp").unlink()
     assert sources(repository, "HEAD") == ["harness/clock/clock.cpp", "later.cpp"]

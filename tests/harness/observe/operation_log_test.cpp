@@ -89,7 +89,13 @@ namespace memory_log_test {
 
 // The memory log against tensors of known size.
 
-TEST(MemoryLog, SeesWhatLives) {
+TEST(MemoryLog, SeesWhatLivesOnItsDeviceUntilItEnds) {
+  {
+    const harness::MemoryLog log(c10::kCUDA);
+    const at::Tensor on_cpu = at::zeros({1000});
+    EXPECT_EQ(log.live_bytes(), 0);
+  }
+  EXPECT_FALSE(c10::memoryProfilingEnabled());
   const at::Tensor older = at::zeros({1000});
   harness::MemoryLog log(c10::kCPU);
   EXPECT_EQ(log.live_bytes(), 0);
@@ -100,24 +106,9 @@ TEST(MemoryLog, SeesWhatLives) {
     EXPECT_EQ(log.live_bytes(), 4000);
   }
   EXPECT_EQ(log.live_bytes(), 0);
-}
-
-TEST(MemoryLog, SeesWhatBackwardAllocates) {
   const at::Tensor x = at::ones({5000}).requires_grad_(true);
-  const harness::MemoryLog log(c10::kCPU);
   (x * 3).sum().backward();
-  EXPECT_EQ(log.live_bytes(), 20000);  // the gradient stays
-}
-
-TEST(MemoryLog, CountsOneDevice) {
-  const harness::MemoryLog log(c10::kCUDA);
-  const at::Tensor on_cpu = at::zeros({1000});
-  EXPECT_EQ(log.live_bytes(), 0);
-}
-
-TEST(MemoryLog, EndsWithItself) {
-  { const harness::MemoryLog log(c10::kCPU); }
-  EXPECT_FALSE(c10::memoryProfilingEnabled());
+  EXPECT_EQ(log.live_bytes(), 2 * 20000);  // its gradient stays
 }
 
 }  // namespace memory_log_test

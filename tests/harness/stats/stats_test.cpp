@@ -49,22 +49,19 @@ TEST(Interval, IsTheSameForTheSameValues) {
   EXPECT_EQ(median_with_interval(values).interval->hi, median_with_interval(values).interval->hi);
 }
 
-TEST(MeanWithInterval, IsStudents) {
+// s = 0.3 and sqrt(0.07), t with 2 degrees of freedom 4.302653.
+TEST(MeanWithInterval, IsStudentsAndARatiosMeanIsGeometric) {
+  constexpr double t = 4.302652729911275;
   EXPECT_FALSE(mean_with_interval(std::vector<double>{0.5}).interval);
-  const Estimate estimate = mean_with_interval(std::vector<double>{-0.1, 0.2, 0.5});
-  EXPECT_NEAR(estimate.center, 0.2, 1e-12);
-  // s = 0.3, t with 2 degrees of freedom 4.302653
-  EXPECT_NEAR(estimate.interval->hi, 0.2 + 4.302652729911275 * 0.3 / std::sqrt(3.0), 1e-9);
-  EXPECT_NEAR(estimate.interval->lo, 0.2 - 4.302652729911275 * 0.3 / std::sqrt(3.0), 1e-9);
-}
-
-TEST(MeanRatio, IsTheGeometricMeanWithStudentsInterval) {
+  const Estimate mean = mean_with_interval(std::vector<double>{-0.1, 0.2, 0.5});
+  EXPECT_NEAR(mean.center, 0.2, 1e-12);
+  EXPECT_NEAR(mean.interval->hi, 0.2 + t * 0.3 / std::sqrt(3.0), 1e-9);
+  EXPECT_NEAR(mean.interval->lo, 0.2 - t * 0.3 / std::sqrt(3.0), 1e-9);
   EXPECT_FALSE(mean_ratio(std::vector<double>{0.5}).interval);
-  const Estimate estimate = mean_ratio(std::vector<double>{0.1, 0.2, 0.6});
-  EXPECT_NEAR(estimate.center, std::exp(0.3), 1e-12);
-  // s = sqrt(0.07), t with 2 degrees of freedom 4.302653
-  EXPECT_NEAR(std::log(estimate.interval->hi) - 0.3, 4.302652729911275 * std::sqrt(0.07 / 3), 1e-9);
-  EXPECT_NEAR(std::log(estimate.interval->hi) + std::log(estimate.interval->lo), 0.6, 1e-9);
+  const Estimate ratio = mean_ratio(std::vector<double>{0.1, 0.2, 0.6});
+  EXPECT_NEAR(ratio.center, std::exp(0.3), 1e-12);
+  EXPECT_NEAR(std::log(ratio.interval->hi) - 0.3, t * std::sqrt(0.07 / 3), 1e-9);
+  EXPECT_NEAR(std::log(ratio.interval->hi) + std::log(ratio.interval->lo), 0.6, 1e-9);
 }
 
 TEST(RatioToEarlier, IsStudentsPredictionInterval) {
