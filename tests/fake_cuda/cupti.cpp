@@ -173,39 +173,26 @@ void tell_node(const Node& node, bool cloned) {
 }
 
 void record_work(const Work& work, int64_t begin_ns, uint32_t stream, uint32_t correlation, uint64_t node) {
-  const auto common = [&](auto record, CUpti_ActivityKind kind) {
-    if (!listener().kinds[kind]) return record;
+  const auto keep_as = [&](auto record, CUpti_ActivityKind kind) {
+    if (!listener().kinds[kind]) return;
     record.kind = kind;
     record.start = static_cast<uint64_t>(begin_ns);
     record.end = static_cast<uint64_t>(begin_ns + duration_ns(work));
     record.streamId = stream;
     record.correlationId = correlation;
     record.graphNodeId = node;
-    return record;
-  };
-  switch (work.kind) {
-    case Work::Kind::kernel: {
-      auto record = common(CUpti_ActivityKernel10{}, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
-      record.name = work.name;
-      if (record.start != 0) keep(record);
-      break;
-    }
-    case Work::Kind::copy: {
-      auto record = common(CUpti_ActivityMemcpy6{}, CUPTI_ACTIVITY_KIND_MEMCPY);
-      record.bytes = work.bytes;
+    if constexpr (requires { record.name; }) record.name = work.name;
+    if constexpr (requires { record.bytes; }) record.bytes = work.bytes;
+    if constexpr (requires { record.copyKind; }) {
       record.copyKind = work.direction == cudaMemcpyHostToDevice   ? CUPTI_ACTIVITY_MEMCPY_KIND_HTOD
                         : work.direction == cudaMemcpyDeviceToHost ? CUPTI_ACTIVITY_MEMCPY_KIND_DTOH
                                                                    : CUPTI_ACTIVITY_MEMCPY_KIND_DTOD;
-      if (record.start != 0) keep(record);
-      break;
     }
-    case Work::Kind::set: {
-      auto record = common(CUpti_ActivityMemset4{}, CUPTI_ACTIVITY_KIND_MEMSET);
-      record.bytes = work.bytes;
-      if (record.start != 0) keep(record);
-      break;
-    }
-  }
+    keep(record);
+  };
+  if (work.kind == Work::Kind::kernel) keep_as(CUpti_ActivityKernel10{}, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+  if (work.kind == Work::Kind::copy) keep_as(CUpti_ActivityMemcpy6{}, CUPTI_ACTIVITY_KIND_MEMCPY);
+  if (work.kind == Work::Kind::set) keep_as(CUpti_ActivityMemset4{}, CUPTI_ACTIVITY_KIND_MEMSET);
 }
 
 }  // namespace fake_cuda
