@@ -4,24 +4,32 @@
 
 #include "files/files.h"
 #include "files/sha256.h"
+#include "model/inputs.h"
 #include "model/text_file.h"
 #include "model/token_source.h"
 #include "model/tokenizer.h"
+#include "tests/refusal.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <string>
 #include <system_error>
+#include <thread>
+#include <utility>
 #include <vector>
 
 namespace data_test {
@@ -36,18 +44,23 @@ class DataTest : public testing::Test {
   }
 
   std::string refusal(const std::string& contents, int64_t vocabulary = 50257) const {
-    try {
-      (void)model::load_tokens(file("tokens.bin", contents), vocabulary);
-    } catch (const std::invalid_argument& error) {
-      const std::string message = error.what();
-      const std::string prefix = (folder_ / "tokens.bin").string() + ": ";
-      return message.starts_with(prefix) ? message.substr(prefix.size()) : "does not name the file: " + message;
-    }
-    return "accepted";
+    const fs::path path = file("tokens.bin", contents);
+    const std::string message = refusal_of([&] { return model::load_tokens(path, vocabulary); });
+    EXPECT_EQ(refusal_of([&] { return model::load_tokens(path, vocabulary, model::Keep::in_file); }), message);
+    const std::string prefix = path.string() + ": ";
+    return message.starts_with(prefix) ? message.substr(prefix.size()) : message;  // else it does not name the file
   }
 
   const files::TemporaryFolder temporary_{"data-test"};
   const fs::path folder_ = temporary_.path();
+};
+
+class TextTest : public DataTest {
+ protected:
+  void SetUp() override {
+    if (vocabulary == nullptr) GTEST_SKIP() << "LADDER_TEST_VOCAB is not set";
+  }
+  const char* const vocabulary = std::getenv("LADDER_TEST_VOCAB");
 };
 
 std::string token_file(int32_t magic, int32_t version, int32_t count, const std::string& tokens) {
@@ -104,22 +117,7 @@ TEST_F(DataTest, RefusesWhatIsNotATokenFile) {
   EXPECT_THROW((void)model::load_tokens(folder_ / "absent", 50257), std::invalid_argument);
 }
 
-TEST_F(DataTest, AWriteThatFailsLeavesTheOldFile) {
-  const fs::path old = file("old", "contents");
-  {
-    files::AtomicFile unfinished(old);
-    unfinished.write("new", 3);
-  }
-  EXPECT_EQ(files::read_file(old), "contents");
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 1);
-  EXPECT_THROW(model::write_tokens(folder_ / "absent" / "tokens.bin", {}), std::system_error);
-  EXPECT_THROW(model::write_tokens(folder_, {}), std::system_error);  // a folder stands where the file should
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 1);
-}
-
-TEST_F(DataTest, TextsAreTokenisedOnceAndDamagedCacheFilesRebuilt) {
-  const char* vocabulary = std::getenv("LADDER_TEST_VOCAB");
-  if (vocabulary == nullptr) GTEST_SKIP() << "LADDER_TEST_VOCAB is not set";
+TEST_F(TextTest, TextsAreTokenisedOnceAndDamagedCacheFilesRebuilt) {
   const fs::path text = file("text.txt", "hello world");
   const fs::path cache = folder_ / "new" / "cache";
   const auto first = model::tokens_of_text(text, vocabulary, cache);
@@ -152,12 +150,9 @@ TEST_F(DataTest, TextsAreTokenisedOnceAndDamagedCacheFilesRebuilt) {
   EXPECT_EQ(uncached.sha256, first.sha256);
   EXPECT_TRUE(uncached.file.empty());
   EXPECT_THROW((void)model::tokens_of_text(text, vocabulary, blocked, model::Keep::in_file), std::system_error);
-  try {
-    (void)model::tokens_of_text(file("bad.txt", "ab\xff"), vocabulary, cache);
-    ADD_FAILURE() << "accepted";
-  } catch (const std::invalid_argument& error) {
-    EXPECT_EQ(error.what(), (folder_ / "bad.txt").string() + ": invalid UTF-8 at byte 2; text must be UTF-8");
-  }
+  const fs::path bad = file("bad.txt", "ab\xff");
+  EXPECT_EQ(refusal_of([&] { return model::tokens_of_text(bad, vocabulary, cache); }),
+            bad.string() + ": invalid UTF-8 at byte 2; text must be UTF-8");
 }
 
 TEST_F(DataTest, ATokenFileIsKnownWithoutItsNameAndAPointerIsNoText) {
@@ -168,9 +163,7 @@ TEST_F(DataTest, ATokenFileIsKnownWithoutItsNameAndAPointerIsNoText) {
   EXPECT_THROW((void)model::repeated_text(pointer, 1000, folder_), std::invalid_argument);
 }
 
-TEST_F(DataTest, MarksOfDocumentsAreCountedAndCachedApart) {
-  const char* vocabulary = std::getenv("LADDER_TEST_VOCAB");
-  if (vocabulary == nullptr) GTEST_SKIP() << "LADDER_TEST_VOCAB is not set";
+TEST_F(TextTest, MarksOfDocumentsAreCountedAndCachedApart) {
   const fs::path text = file("text.txt", "hello<|endoftext|>hello");
   EXPECT_EQ(model::marks_in_file(text), 1);
   for (int round = 0; round < 2; ++round) {
@@ -285,9 +278,7 @@ std::string a_text() {
   return text;
 }
 
-TEST_F(DataTest, BatchesAreTheSameHoweverTheyComeToBe) {
-  const char* vocabulary = std::getenv("LADDER_TEST_VOCAB");
-  if (vocabulary == nullptr) GTEST_SKIP() << "LADDER_TEST_VOCAB is not set";
+TEST_F(TextTest, BatchesAreTheSameHoweverTheyComeToBe) {
   const fs::path text = file("text.txt", a_text());
   const auto in_memory = model::tokens_of_text(text, vocabulary, folder_ / "cache");
   const auto in_file = model::tokens_of_text(text, vocabulary, folder_ / "cache", model::Keep::in_file);
@@ -321,9 +312,7 @@ TEST_F(DataTest, BatchesAreTheSameHoweverTheyComeToBe) {
   }
 }
 
-TEST_F(DataTest, ATextIsTokenizedFromAnyPlace) {
-  const char* vocabulary = std::getenv("LADDER_TEST_VOCAB");
-  if (vocabulary == nullptr) GTEST_SKIP() << "LADDER_TEST_VOCAB is not set";
+TEST_F(TextTest, ATextIsTokenizedFromAnyPlace) {
   std::string long_text;
   while (long_text.size() < 400000) long_text += a_text();
   const fs::path text = file("text.txt", long_text);
@@ -339,9 +328,7 @@ TEST_F(DataTest, ATextIsTokenizedFromAnyPlace) {
   }
 }
 
-TEST_F(DataTest, PartsOfATextHaveTheTokensOfTheWhole) {
-  const char* vocabulary = std::getenv("LADDER_TEST_VOCAB");
-  if (vocabulary == nullptr) GTEST_SKIP() << "LADDER_TEST_VOCAB is not set";
+TEST_F(TextTest, PartsOfATextHaveTheTokensOfTheWhole) {
   const auto tokenizer = model::Tokenizer::load(vocabulary);
   const std::string whole = a_text();
   const auto expected = tokenizer.encode(whole);
@@ -363,14 +350,8 @@ TEST_F(DataTest, PartsOfATextHaveTheTokensOfTheWhole) {
 TEST_F(DataTest, FilesThatChangedAreRefused) {
   const std::string tokens("\x01\x00\x02\x00\x03\x00\x04\x00\x05\x00\x06\x00\x07\x00", 14);
   const std::string whole = token_file(20240520, 1, 7, tokens);
-  const auto refused = [&](const model::TokenStream& stream, model::Batches batches) -> std::string {
-    try {
-      model::BatchLoader loader(stream, 2, 3, 0, batches);
-      (void)loader.next();
-    } catch (const std::invalid_argument& error) {
-      return error.what();
-    }
-    return "accepted";
+  const auto refused = [&](const model::TokenStream& stream, model::Batches batches) {
+    return refusal_of([&] { return model::BatchLoader(stream, 2, 3, 0, batches).next(); });
   };
   for (const model::Batches batches : {model::Batches::read, model::Batches::mapped}) {
     const auto stream = model::load_tokens(file("tokens.bin", whole), 50257, model::Keep::in_file);
@@ -389,41 +370,18 @@ TEST_F(DataTest, FilesThatChangedAreRefused) {
   EXPECT_THROW((void)loader.next(), std::invalid_argument);
 }
 
-TEST_F(DataTest, TokensOfAnotherTextAreRefused) {
-  const char* vocabulary = std::getenv("LADDER_TEST_VOCAB");
-  if (vocabulary == nullptr) GTEST_SKIP() << "LADDER_TEST_VOCAB is not set";
+TEST_F(TextTest, TokensOfAnotherTextAreRefused) {
   const fs::path text = file("text.txt", "to be, or not to be");
   auto stream = model::tokens_of_text(text, vocabulary, folder_ / "cache", model::Keep::in_file);
   EXPECT_NO_THROW(model::BatchLoader(stream, 1, 2, 0, model::Batches::tokenized));
   for (const char* other : {"to be, or not to bee", "to be, or not to b", "2 be, or not to be", ""}) {
     stream.text = file("other.txt", other);
-    try {
-      model::BatchLoader(stream, 1, 2, 0, model::Batches::tokenized);
-      ADD_FAILURE() << "accepted: " << other;
-    } catch (const std::invalid_argument& error) {
-      EXPECT_NE(std::string(error.what()).find("its tokens are not those of " + stream.text.string()),
-                std::string::npos)
-          << error.what();
-    }
+    const std::string said = refusal_of([&] { model::BatchLoader(stream, 1, 2, 0, model::Batches::tokenized); });
+    EXPECT_NE(said.find("its tokens are not those of " + stream.text.string()), std::string::npos) << said;
   }
   stream.text = text;
   stream.vocabulary = folder_ / "absent";
   EXPECT_THROW(model::BatchLoader(stream, 1, 2, 0, model::Batches::tokenized), std::invalid_argument);
-}
-
-TEST_F(DataTest, TokensThatStayInTheFileAreCheckedLikeOthers) {
-  const std::string two("\x01\x00\x02\x00", 4);
-  const fs::path path = file("tokens.bin", token_file(20240520, 1, 2, two));
-  const auto kept = model::load_tokens(path, 50257), left = model::load_tokens(path, 50257, model::Keep::in_file);
-  EXPECT_EQ(left.sha256, kept.sha256);
-  EXPECT_EQ(left.size(), 2U);
-  EXPECT_TRUE(left.tokens.empty());
-  try {
-    (void)model::load_tokens(path, 2, model::Keep::in_file);
-    ADD_FAILURE() << "accepted";
-  } catch (const std::invalid_argument& error) {
-    EXPECT_EQ(error.what(), path.string() + ": tokens must be between 0 and 1, got 2 at position 1");
-  }
 }
 
 TEST_F(DataTest, ATextIsRepeatedInWholeCopies) {
@@ -454,13 +412,101 @@ TEST(BatchLoaderTest, RefusesWhatDoesNotFit) {
   EXPECT_THROW(model::BatchLoader(stream, int64_t{1} << 62, int64_t{1} << 62, 0), std::invalid_argument);
   for (const size_t count : {size_t{0}, size_t{6}}) {
     const auto few = counting(count);
-    try {
-      model::BatchLoader(few, 2, 3, 0);
-      ADD_FAILURE() << "accepted";
-    } catch (const std::invalid_argument& error) {
-      EXPECT_EQ(error.what(), "test: " + std::to_string(count) + " tokens; a batch of 2 x 3 needs 2 x 3 + 1");
+    EXPECT_EQ(refusal_of([&] { model::BatchLoader(few, 2, 3, 0); }),
+              "test: " + std::to_string(count) + " tokens; a batch of 2 x 3 needs 2 x 3 + 1");
+  }
+}
+
+// ---- Batches that a thread makes: the same ones, one step ahead, and its errors are told
+
+TEST(Inputs, PrefetchedBatchesAreThoseOfTheLoader) {
+  const model::TokenStream stream = counting(100);
+  for (const int64_t micro_steps : {1, 3}) {
+    for (const uint64_t seed : {0, 5}) {
+      model::Inputs plain(stream, 2, 3, micro_steps, 40, seed, at::kCPU);
+      model::Inputs ahead(stream, 2, 3, micro_steps, 40, seed, at::kCPU, model::Batches::prefetched);
+      model::BatchLoader loader(stream, 2, 3, seed);
+      for (int step = 0; step < 40; ++step) {  // around the end of the text, more than once
+        plain.advance();
+        ahead.advance();
+        const at::Tensor batch = ahead.batch().clone();
+        ASSERT_TRUE(batch.equal(plain.batch())) << "step " << step;
+        for (int64_t i = 0; i < micro_steps; ++i) {
+          const auto [inputs, targets] = loader.next();
+          ASSERT_TRUE(batch[i][0].equal(inputs) && batch[i][1].equal(targets)) << "step " << step;
+        }
+        // A step works on its batch while the next one is made.
+        std::this_thread::sleep_for(std::chrono::microseconds(step % 3 * 50));
+        ASSERT_TRUE(ahead.batch().equal(batch)) << "step " << step;
+      }
+      EXPECT_EQ(ahead.work().steps, 40);
+      EXPECT_EQ(ahead.work().by_a_thread, 40);
+      EXPECT_EQ(ahead.work().ready, 40);
+      EXPECT_EQ(ahead.work().work.copies, 2 * micro_steps * 40);
+      EXPECT_EQ(plain.work().by_a_thread, 0);
+      EXPECT_EQ(plain.work().ready, 0);
     }
   }
+}
+
+int64_t threads() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/task"), std::filesystem::directory_iterator());
+}
+
+// A thread that has been joined stays in the kernel's list for a moment, so look until `is_so` or for two seconds.
+bool soon(const std::function<bool()>& is_so) {
+  for (int i = 0; i < 200 && !is_so(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  return is_so();
+}
+
+TEST(Inputs, OfATrainingThatEndsEarlyLeaveNoThread) {
+  const model::TokenStream stream = counting(100);
+  int64_t before = threads();
+  ASSERT_TRUE(soon([&] { return std::exchange(before, threads()) == before; }));
+  for (int i = 0; i < 20; ++i) {
+    std::optional<model::Inputs> inputs;
+    inputs.emplace(stream, 2, 3, 1, 10, 0, at::kCPU, model::Batches::prefetched);
+    EXPECT_GT(threads(), before);
+    if (i % 2 == 0) inputs->advance();
+  }
+  EXPECT_TRUE(soon([&] { return threads() <= before; }));
+}
+
+TEST(Prefetcher, TellsAnErrorWhenItsTensorIsAskedFor) {
+  int calls = 0;
+  model::Prefetcher prefetcher([&](const at::Tensor& tensor) {
+    if (++calls == 2) throw std::invalid_argument("the file ended early");
+    tensor.fill_(calls);
+  });
+  const at::Tensor tensor = at::zeros({2}, at::kLong);
+  prefetcher.begin(tensor);
+  (void)prefetcher.take();
+  EXPECT_EQ(tensor[0].item<int64_t>(), 1);
+  prefetcher.begin(tensor);
+  EXPECT_THROW((void)prefetcher.take(), std::invalid_argument);
+  prefetcher.begin(tensor);  // and goes on
+  EXPECT_NO_THROW((void)prefetcher.take());
+  EXPECT_EQ(tensor[0].item<int64_t>(), 3);
+}
+
+TEST(Prefetcher, WaitsForItsThreadEvenIfNobodyTakesWhatItMakes) {
+  std::atomic<bool> filled = false;
+  {
+    model::Prefetcher prefetcher([&](const at::Tensor&) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      filled = true;
+      throw std::runtime_error("that nobody asks for");
+    });
+    prefetcher.begin(at::zeros({1}));
+  }
+  EXPECT_TRUE(filled);
+}
+
+TEST(Prefetcher, RefusesToBeAskedInAnotherOrder) {
+  model::Prefetcher prefetcher([](const at::Tensor&) {});
+  EXPECT_THROW((void)prefetcher.take(), std::logic_error);
+  prefetcher.begin(at::zeros({1}));
+  EXPECT_THROW(prefetcher.begin(at::zeros({1})), std::logic_error);
 }
 
 }  // namespace data_test

@@ -1,11 +1,9 @@
 // The fused operations against the reference's in float64: values and gradients, over sizes that are multiples of
-// nothing, in float32 and bfloat16, with the loops of every instruction set that this machine has.
-#include "ablations/techniques/cpu/kernels.h"
+// nothing, in float32 and bfloat16. tests/CMakeLists.txt runs them with the loops of lower instruction sets, too.
 #include "ablations/techniques/operations.h"
 #include "model/gpt2.h"
 #include "model/ops.h"
 #include "model/precision.h"
-#include "model/trainer.h"
 #include "tests/model/parameter.h"
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -19,6 +17,7 @@
 #include <functional>
 #include <limits>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace model_fused_test {
@@ -86,7 +85,7 @@ double relative_error(const Tensor& found, const Tensor& expected) {
 }
 
 // The worst relative error of the results and of every gradient.
-double worst_error(const Case& one, Autocast autocast, Products products = Products::aten) {
+double worst_error(const Case& one, Autocast autocast, Products products) {
   Recipe recipe = fused;
   recipe.products = products;
   at::Generator generator = at::detail::createCPUGenerator(17);
@@ -118,125 +117,13 @@ double worst_error(const Case& one, Autocast autocast, Products products = Produ
   return worst;
 }
 
-TEST(Fused, FollowFloat64InFloat32) {
-  for (const Case& one : cases()) {
-    EXPECT_LT(worst_error(one, Autocast::off), 2e-6) << one.name << " of " << one.shapes[0];
-  }
-}
-
-TEST(Fused, FollowFloat64WithPackedProducts) {
-  for (const Case& one : cases()) {
-    EXPECT_LT(worst_error(one, Autocast::off, Products::packed), 2e-6) << one.name << " of " << one.shapes[0];
-  }
-}
-
-TEST(Fused, FollowFloat64UnderAutocast) {
-  for (const Case& one : cases()) {
-    EXPECT_LT(worst_error(one, Autocast::bf16), 2e-2) << one.name << " of " << one.shapes[0];
-  }
-}
-
-// The loops of each instruction set, called as they are: those that this machine does not take must be right, too.
-class FusedLoops : public testing::TestWithParam<std::pair<const char*, const cpu::Kernels*>> {};
-TEST_P(FusedLoops, GiveWhatTheReferenceGives) {
-  const auto [name, kernels] = GetParam();
-  const std::array sets{&cpu::plain_kernels, &cpu::avx2_kernels, &cpu::avx512_kernels};  // each includes those before
-  if (std::ranges::find(sets, kernels) > std::ranges::find(sets, &cpu::kernels())) {
-    GTEST_SKIP() << "this machine has no " << name;
-  }
-  at::manual_seed(3);
-  const int64_t rows = 5, C = 77;
-  const Tensor x = at::randn({rows, C}), y = at::randn({rows, C}), weight = at::randn({C}), bias = at::randn({C});
-  Tensor sum = at::empty_like(x), normalized = at::empty_like(x), mean = at::empty({rows}), rstd = at::empty({rows});
-  kernels->add_norm({.stream = cpu::Number::f32,
-                     .branch = cpu::Number::f32,
-                     .out = cpu::Number::f32,
-                     .x = x.const_data_ptr(),
-                     .y = y.const_data_ptr(),
-                     .sum = sum.mutable_data_ptr(),
-                     .normalized = normalized.mutable_data_ptr(),
-                     .mean = mean.mutable_data_ptr<float>(),
-                     .rstd = rstd.mutable_data_ptr<float>(),
-                     .weight = weight.const_data_ptr<float>(),
-                     .bias = bias.const_data_ptr<float>(),
-                     .C = C,
-                     .eps = 1e-5F},
-                    0, rows);
-  EXPECT_TRUE(at::equal(sum, x + y));
-  EXPECT_LT(relative_error(normalized, at::layer_norm(x + y, {C}, weight, bias, 1e-5)), 1e-6);
-
-  Tensor gelu = at::empty_like(x);
-  kernels->gelu({.type = cpu::Number::f32,
-                 .x = x.const_data_ptr(),
-                 .bias = bias.const_data_ptr<float>(),
-                 .y = gelu.mutable_data_ptr(),
-                 .columns = C},
-                0, rows);
-  EXPECT_LT(relative_error(gelu, at::gelu(x + bias, "tanh")), 1e-6);
-
-  Tensor logits = 5 * x, losses = at::empty({rows});
-  const Tensor targets = at::arange(rows) * 9, before = logits.clone().requires_grad_(true);
-  kernels->loss({.type = cpu::Number::f32,
-                 .logits = logits.mutable_data_ptr(),
-                 .targets = targets.const_data_ptr<int64_t>(),
-                 .loss = losses.mutable_data_ptr<float>(),
-                 .columns = C - 4,
-                 .stride = C,
-                 .scale = 0.5F,
-                 .write_gradient = true},
-                0, rows);
-  const Tensor expected = at::cross_entropy_loss(before.narrow(1, 0, C - 4), targets, {}, at::Reduction::None);
-  (expected.sum() * 0.5).backward();
-  EXPECT_LT(relative_error(losses, expected.detach()), 1e-6);
-  EXPECT_LT(relative_error(logits, before.grad()), 1e-6);
-  EXPECT_TRUE(logits.narrow(1, C - 4, 4).eq(0).all().item<bool>());  // padding
-
-  const int64_t B = 2, T = 67, NH = 2, HS = 19, width = NH * HS;
-  const Tensor qkv = at::randn({B, T, 3 * width}), d_out = at::randn({B, T, width});
-  Tensor out = at::empty_like(d_out), logsumexp = at::empty({B, NH, T}), d_qkv = at::empty_like(qkv);
-  kernels->attention({.type = cpu::Number::f32,
-                      .qkv = qkv.const_data_ptr(),
-                      .out = out.mutable_data_ptr(),
-                      .logsumexp = logsumexp.mutable_data_ptr<float>(),
-                      .T = T,
-                      .NH = NH,
-                      .HS = HS},
-                     0, B * NH);
-  kernels->attention_backward({.type = cpu::Number::f32,
-                               .qkv = qkv.const_data_ptr(),
-                               .out = out.const_data_ptr(),
-                               .d_out = d_out.const_data_ptr(),
-                               .logsumexp = logsumexp.const_data_ptr<float>(),
-                               .d_qkv = d_qkv.mutable_data_ptr(),
-                               .T = T,
-                               .NH = NH,
-                               .HS = HS},
-                              0, B * NH);
-  const Tensor exact = qkv.to(at::kDouble).requires_grad_(true);
-  const auto heads = [&](int64_t third) {
-    return exact.narrow(2, third * width, width).reshape({B, T, NH, HS}).transpose(1, 2);
-  };
-  const Tensor attended = reference_ops().attention(heads(0), heads(1), heads(2)).transpose(1, 2).reshape_as(d_out);
-  attended.backward(d_out.to(at::kDouble));
-  EXPECT_LT(relative_error(out, attended.detach()), 2e-6);
-  EXPECT_LT(relative_error(d_qkv, exact.grad()), 2e-6);
-}
-INSTANTIATE_TEST_SUITE_P(Sets, FusedLoops,
-                         testing::Values(std::pair{"plain", &cpu::plain_kernels}, std::pair{"avx2", &cpu::avx2_kernels},
-                                         std::pair{"avx512", &cpu::avx512_kernels}),
-                         [](const auto& test) { return test.param.first; });
-
-// A step of the whole model: the loss and every gradient.
-TEST(Fused, TheModelHasTheReferencesLossAndGradients) {
-  const Tensor tokens = at::arange(2 * 33, at::kLong).mul(7919).remainder(50257).view({2, 33});
-  const Tensor x = tokens.narrow(1, 0, 32), y = tokens.narrow(1, 1, 32);
-  const GPT2 reference(preset("tiny"), 50257, 1, at::kCPU), tried(preset("tiny"), 50257, 1, at::kCPU);
-  const Tensor expected = reference.loss(reference_ops(), x, y), seen = tried.loss(ops_for(fused), x, y);
-  EXPECT_NEAR(seen.item<double>(), expected.item<double>(), 1e-5);
-  (expected * 0.25).backward();
-  (seen * 0.25).backward();
-  for (const Parameter& p : reference.parameters()) {
-    EXPECT_LT(relative_error(parameter(tried, p.name).grad(), p.tensor.grad()), 1e-5) << p.name;
+TEST(Fused, FollowFloat64) {
+  for (const auto& [autocast, products, limit] : {std::tuple{Autocast::off, Products::aten, 2e-6},
+                                                  {Autocast::off, Products::packed, 2e-6},
+                                                  {Autocast::bf16, Products::aten, 2e-2}}) {
+    for (const Case& one : cases()) {
+      EXPECT_LT(worst_error(one, autocast, products), limit) << one.name << " of " << one.shapes[0];
+    }
   }
 }
 
@@ -314,23 +201,6 @@ TEST(Fused, HugeNumbersOverflowNowhere) {
   EXPECT_TRUE(at::equal(seen, at::relu(x))) << seen;
   const Tensor logits = at::tensor({3e4F, -3e4F, 1.0F}).view({1, 1, 3});
   EXPECT_EQ(ops.head_loss(ops, logits, at::eye(3), at::zeros({1, 1}, at::kLong), 3).item<double>(), 0.0);
-}
-
-TEST(Fused, TrainingGivesTheSameLossesInEveryRun) {
-  TokenStream text;
-  for (int64_t i = 0; i < 4000; ++i) text.tokens.push_back(static_cast<uint16_t>(i * 7919 % 50257));
-  const auto losses = [&](const Recipe& recipe) {
-    Trainer trainer(preset("tiny"), recipe, {.B = 2, .T = 32, .accumulation = 2, .max_steps = 6}, text, step_parts());
-    for (int i = 0; i < 6; ++i) trainer.step();
-    return trainer.losses();
-  };
-  Recipe plain;
-  plain.optimizer = Optimizer::fused;
-  Recipe all = fused;
-  all.optimizer = Optimizer::fused;
-  const std::vector<double> expected = losses(plain), seen = losses(all);
-  EXPECT_EQ(seen, losses(all));
-  for (size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(seen[i], expected[i], 1e-4) << "step " << i;
 }
 
 }  // namespace model_fused_test

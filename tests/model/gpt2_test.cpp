@@ -1,8 +1,7 @@
-// The fixed model: sizes, initial weights, the two ways of attention.
+// The fixed model: sizes and initial weights. What it computes: test_parity.py, sampler_test.cpp.
 #include "model/gpt2.h"
 
 #include "ablations/techniques/operations.h"
-#include "model/precision.h"
 #include "tests/model/parameter.h"
 
 #include <ATen/core/grad_mode.h>
@@ -29,13 +28,6 @@ TEST(Gpt2, PresetsHaveThePublishedSizes) {
   // llm.c's count for T=1024 with its padded vocabulary is 803.5 MFLOP per token; without the 47 padding rows a little
   // less.
   EXPECT_NEAR(preset("gpt2-124m").flops_per_token(1024) / 1e6, 803.5 - 6 * 47 * 768 / 1e6, 0.5);
-}
-
-TEST(Gpt2, ParametersAreCountedAsTheyAreMade) {
-  const GPT2 gpt2(preset("tiny"), 50257, 1, at::kCPU);
-  int64_t count = 0;
-  for (const Parameter& p : gpt2.parameters()) count += p.tensor.numel();
-  EXPECT_EQ(count, preset("tiny").parameters());
 }
 
 TEST(Gpt2, InitialWeightsHaveTheirStandardDeviations) {
@@ -86,47 +78,6 @@ TEST(Gpt2, MorePositionsChangeNoOtherWeight) {
   EXPECT_EQ(longer.flops_per_token(32), preset("tiny").flops_per_token(32));  // rows that are in no product
   EXPECT_EQ(with_positions(preset("tiny"), 10).n_positions, 64);
   EXPECT_EQ(with_positions(longer, 300).extra_positions, 236);
-}
-
-TEST(Gpt2, FirstLossIsThatOfGuessing) {
-  const at::NoGradGuard no_grad;
-  const GPT2 gpt2(preset("tiny"), 50257, 1, at::kCPU);
-  const Tensor tokens = some_tokens(4, 33);
-  const double loss = gpt2.loss(reference_ops(), tokens.narrow(1, 0, 32), tokens.narrow(1, 1, 32)).item<double>();
-  EXPECT_NEAR(loss, std::log(50257.0), 0.05);
-}
-
-TEST(Gpt2, AttentionIsCausal) {
-  const at::NoGradGuard no_grad;
-  const GPT2 gpt2(preset("tiny"), 50257, 1, at::kCPU);
-  for (const Attention attention : {Attention::manual, Attention::flash}) {
-    const SdpaScope scope(attention);
-    const Ops ops = ops_for({.attention = attention});
-    const Tensor tokens = some_tokens(1, 32);
-    Tensor changed = tokens.clone();
-    changed[0][20] = 5;
-    const Tensor before = gpt2.logits(ops, tokens), after = gpt2.logits(ops, changed);
-    EXPECT_TRUE(at::equal(before.narrow(1, 0, 20), after.narrow(1, 0, 20)));
-    EXPECT_GT((before - after).narrow(1, 20, 1).abs().max().item<double>(), 1e-4);
-  }
-}
-
-TEST(Gpt2, FusedAttentionComputesWhatTheMatrixDoes) {
-  at::manual_seed(1);
-  const auto leaf = [] { return at::randn({2, 3, 17, 8}, at::kDouble).requires_grad_(true); };
-  const Tensor q = leaf(), k = leaf(), v = leaf();
-  const Tensor weight = at::randn({2, 3, 17, 8}, at::kDouble);
-  const auto run = [&](Attention attention) {
-    const SdpaScope scope(attention);
-    for (const Tensor& t : {q, k, v}) t.mutable_grad() = Tensor();
-    const Tensor out = ops_for({.attention = attention}).attention(q, k, v);
-    (out * weight).sum().backward();
-    return std::vector<Tensor>{out.detach(), q.grad().clone(), k.grad().clone(), v.grad().clone()};
-  };
-  const auto manual = run(Attention::manual), flash = run(Attention::flash);
-  for (size_t i = 0; i < manual.size(); ++i) {
-    EXPECT_LT(((manual[i] - flash[i]).norm() / manual[i].norm()).item<double>(), 1e-12) << i;
-  }
 }
 
 }  // namespace gpt2_test

@@ -65,24 +65,12 @@ void run(const nlohmann::json& request) {
 
   Tensors out;
   model::BatchLoader loader(tokens, options.B, options.T, options.seed);
-  std::vector<at::Tensor> inputs, targets;
-  for (int64_t i = 0; i < steps * options.accumulation; ++i) {
-    auto [input, target] = loader.next();
-    inputs.push_back(std::move(input));
-    targets.push_back(std::move(target));
-  }
-  out["inputs"] = at::stack(inputs);  // (steps * accumulation, B, T)
-  out["targets"] = at::stack(targets);
-  add_first_batch(out, trainer, inputs.front(), targets.front());
+  const auto [inputs, targets] = loader.next();
+  add_first_batch(out, trainer, inputs, targets);
 
-  std::vector<double> learning_rates;
-  for (int64_t step = 0; step < steps; ++step) {
-    learning_rates.push_back(options.schedule.at(step));
-    trainer.step();
-  }
-  out["learning_rates"] = at::tensor(learning_rates, at::kDouble);        // (steps)
-  out["losses"] = at::tensor(trainer.losses(), at::kDouble);              // (steps)
-  out["final_logits"] = trainer.forward_logits(inputs.front()).detach();  // of the first batch again
+  for (int64_t step = 0; step < steps; ++step) trainer.step();
+  out["losses"] = at::tensor(trainer.losses(), at::kDouble);      // (steps)
+  out["final_logits"] = trainer.forward_logits(inputs).detach();  // of the first batch again
   model::write_safetensors(path("out"), out);
   model::save_weights(trainer.model(), path("save"));
 }

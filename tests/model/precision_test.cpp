@@ -12,31 +12,23 @@ namespace precision_test {
 
 using namespace model;
 
-TEST(MatmulPrecisionScope, SetsAndRestores) {
-  auto& context = at::globalContext();
-  ASSERT_EQ(context.float32MatmulPrecision(), at::Float32MatmulPrecision::HIGHEST);
-  {
-    const MatmulPrecisionScope outer(MatmulPrecision::medium);
-    EXPECT_EQ(context.float32MatmulPrecision(), at::Float32MatmulPrecision::MEDIUM);
-    {
-      const MatmulPrecisionScope inner(MatmulPrecision::highest);
-      EXPECT_EQ(context.float32MatmulPrecision(), at::Float32MatmulPrecision::HIGHEST);
-    }
-    EXPECT_EQ(context.float32MatmulPrecision(), at::Float32MatmulPrecision::MEDIUM);
-  }
-  EXPECT_EQ(context.float32MatmulPrecision(), at::Float32MatmulPrecision::HIGHEST);
-}
-
-TEST(MatmulPrecisionScope, ReachesCublas) {
+TEST(MatmulPrecisionScope, SetsAndRestoresAlsoWhatCublasIsTold) {
   auto& context = at::globalContext();
   const auto cublas = [&] {
     return at::precision2str(context.float32Precision(at::Float32Backend::CUDA, at::Float32Op::MATMUL));
   };
+  ASSERT_EQ(context.float32MatmulPrecision(), at::Float32MatmulPrecision::HIGHEST);
   {
-    const MatmulPrecisionScope high(MatmulPrecision::high);
+    const MatmulPrecisionScope outer(MatmulPrecision::high);
     EXPECT_EQ(cublas(), "tf32");
     EXPECT_TRUE(context.allowTF32CuBLAS());
+    {
+      const MatmulPrecisionScope inner(MatmulPrecision::medium);
+      EXPECT_EQ(context.float32MatmulPrecision(), at::Float32MatmulPrecision::MEDIUM);
+    }
+    EXPECT_EQ(context.float32MatmulPrecision(), at::Float32MatmulPrecision::HIGH);
   }
+  EXPECT_EQ(context.float32MatmulPrecision(), at::Float32MatmulPrecision::HIGHEST);
   EXPECT_EQ(cublas(), "ieee");
   const MatmulPrecisionScope highest(MatmulPrecision::highest);
   EXPECT_EQ(cublas(), "ieee");

@@ -2,6 +2,7 @@
 #include "model/recipe.h"
 
 #include "model/schedule.h"
+#include "tests/refusal.h"
 
 #include <gtest/gtest.h>
 
@@ -34,13 +35,8 @@ TEST(Recipe, DiffNamesWhatChanged) {
 }
 
 TEST(Recipe, RefusesWhatItDoesNotKnow) {
-  const auto message = [](const nlohmann::json& json) -> std::string {
-    try {
-      (void)model::recipe_from_json(json, "file.json");
-    } catch (const std::invalid_argument& error) {
-      return error.what();
-    }
-    return "accepted";
+  const auto message = [](const nlohmann::json& json) {
+    return refusal_of([&] { return model::recipe_from_json(json, "file.json"); });
   };
   EXPECT_NE(message({{"colour", "red"}}).find("file.json: unknown recipe field \"colour\""), std::string::npos);
   EXPECT_NE(message({{"autocast", "bf8"}}).find("one of off, bf16, fp16"), std::string::npos);

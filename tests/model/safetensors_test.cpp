@@ -3,14 +3,13 @@
 #include "model/safetensors.h"
 
 #include "files/files.h"
-#include "model/data.h"
+#include "tests/refusal.h"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <limits>
 #include <stdexcept>
 #include <system_error>
 
@@ -28,15 +27,10 @@ class SafetensorsTest : public testing::Test {
  protected:
   std::string refusal_of_bytes(const std::string& bytes) const {
     std::ofstream(file_, std::ios::binary) << bytes;
-    try {
-      (void)model::read_safetensors(file_);
-    } catch (const std::invalid_argument& error) {
-      const std::string message = error.what();
-      const std::string prefix = file_.string() + ": ";
-      if (message.find('\n') != std::string::npos) return "has several lines: " + message;
-      return message.starts_with(prefix) ? message.substr(prefix.size()) : "does not name the file: " + message;
-    }
-    return "accepted";
+    const std::string message = refusal_of([&] { return model::read_safetensors(file_); });
+    const std::string prefix = file_.string() + ": ";
+    if (message.find('\n') != std::string::npos) return "has several lines: " + message;
+    return message.starts_with(prefix) ? message.substr(prefix.size()) : message;  // else it does not name the file
   }
 
   std::string refusal(const std::string& header, const std::string& data = "") const {
@@ -54,28 +48,18 @@ class SafetensorsTest : public testing::Test {
   const fs::path file_ = folder_ / "file.safetensors";
 };
 
-TEST_F(SafetensorsTest, EveryDtypeComesBackBitForBit) {
-  std::map<std::string, at::Tensor> tensors;
+// Every type, to the bit: test_safetensors.py.
+TEST_F(SafetensorsTest, TensorsComeBackAsTheyWere) {
   const at::Tensor numbers = at::arange(-6, 6, at::kFloat).view({3, 4}) / 7;
-  for (const auto type :
-       {at::kFloat, at::kDouble, at::kHalf, at::kBFloat16, at::kLong, at::kInt, at::kShort, at::kBool}) {
-    tensors.emplace(c10::toString(type), numbers.to(type));
-  }
-  tensors.emplace("Byte", at::arange(0, 255, at::kByte));
-  tensors.emplace("scalar", at::scalar_tensor(3.5));
-  tensors.emplace("empty", at::empty({2, 0, 3}));
-  tensors.emplace("transposed", numbers.t());
-  tensors.emplace("needs gradient", numbers.clone().requires_grad_());
-  tensors.emplace("not finite", at::full({1}, std::numeric_limits<double>::infinity(), at::kFloat));
-  tensors.emplace("\u00e9\"\\\n", at::ones({1}));
+  const std::map<std::string, at::Tensor> tensors{{"transposed", numbers.t()},
+                                                  {"needs gradient", numbers.clone().requires_grad_()},
+                                                  {"bfloat16", numbers.to(at::kBFloat16)}};
   model::write_safetensors(file_, tensors, {{"format", "pt"}});
   const auto read = model::read_safetensors(file_);
   ASSERT_EQ(read.size(), tensors.size());
   for (const auto& [name, tensor] : tensors) {
     const at::Tensor& other = read.at(name);
-    EXPECT_EQ(other.scalar_type(), tensor.scalar_type()) << name;
-    EXPECT_EQ(other.sizes(), tensor.sizes()) << name;
-    EXPECT_TRUE(other.equal(tensor)) << name;
+    EXPECT_TRUE(other.scalar_type() == tensor.scalar_type() && other.equal(tensor)) << name;
     EXPECT_TRUE(other.is_contiguous() && !other.requires_grad()) << name;
   }
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 1) << "a temporary file was left behind";

@@ -47,12 +47,6 @@ class Case:
     def steps(self) -> int:
         return STEPS[self.model]
 
-    def __str__(self) -> str:
-        name = f"{self.model}-{self.B}x{self.T}-{self.attention}-{self.optimizer}"
-        name += f"-accumulation{self.accumulation}" if self.accumulation > 1 else ""
-        name += f"-{self.rows}" if self.rows > VOCABULARY else ""
-        return name + (f"-schedule{self.schedule[0]},{self.schedule[1]}" if self.schedule else "")
-
 
 CASES = [
     Case("tiny", 2, 16, "manual", "loop"),
@@ -242,11 +236,6 @@ def largest(difference: "torch.Tensor") -> float:
     return difference.abs().max().item()
 
 
-def test_batches(both) -> None:
-    for name, theirs in zip(("inputs", "targets"), zip(*both.data)):
-        assert torch.equal(both.ours[name], torch.stack(theirs)), name
-
-
 def test_logits(both) -> None:
     assert both.ours["logits"].shape == (both.case.B, both.case.T, both.case.rows)
     assert_within(1e-4, {"logits": largest(both.ours["logits"] - both.logits)})
@@ -260,10 +249,6 @@ def test_gradients(both) -> None:
     ours = {name.removeprefix("gradient."): t for name, t in both.ours.items() if name.startswith("gradient.")}
     assert ours.keys() == both.gradients.keys()
     assert_within(1e-4, {name: ((ours[name] - g).norm() / g.norm()).item() for name, g in both.gradients.items()})
-
-
-def test_learning_rates(both) -> None:
-    assert both.ours["learning_rates"].tolist() == pytest.approx(learning_rates(both.case), rel=1e-12)
 
 
 def test_losses(both) -> None:

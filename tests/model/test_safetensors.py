@@ -27,7 +27,6 @@ def copy(tmp_path: pathlib.Path):
         assert done.returncode == 0, done.stderr
         return target
 
-    run.program = program
     return run
 
 
@@ -75,36 +74,3 @@ def test_a_file_without_tensors_survives(copy, tmp_path: pathlib.Path) -> None:
     source = tmp_path / "none.safetensors"
     safetensors.numpy.save_file({}, source)
     assert as_bytes(copy(source)) == {}
-
-
-def test_ours_are_aligned_for_their_type(copy, tmp_path: pathlib.Path) -> None:
-    source = tmp_path / "python.safetensors"
-    safetensors.numpy.save_file(tensors(), source)
-    raw = copy(source).read_bytes()
-    (length,) = struct.unpack("<Q", raw[:8])
-    assert length % 8 == 0
-    header = json.loads(raw[8 : 8 + length])
-    del header["__metadata__"]
-    sizes = {"F64": 8, "I64": 8, "F32": 4, "I32": 4, "F16": 2, "I16": 2, "U8": 1, "BOOL": 1}
-    assert all(entry["data_offsets"][0] % sizes[entry["dtype"]] == 0 for entry in header.values())
-
-
-def test_both_refuse_the_same_damage(copy, tmp_path: pathlib.Path) -> None:
-    entry = {"dtype": "U8", "shape": [2], "data_offsets": [0, 2]}
-    damaged = {
-        "hole": ({"a": entry, "b": {**entry, "data_offsets": [3, 5]}}, 5),
-        "overlap": ({"a": entry, "b": {**entry, "data_offsets": [1, 3]}}, 3),
-        "left over": ({"a": entry}, 3),
-        "too short": ({"a": entry}, 1),
-        "size": ({"a": {**entry, "shape": [3]}}, 2),
-        "type": ({"a": {**entry, "dtype": "U9"}}, 2),
-    }
-    for name, (header, size) in damaged.items():
-        text = json.dumps(header).encode()
-        source = tmp_path / "damaged.safetensors"
-        source.write_bytes(struct.pack("<Q", len(text)) + text + bytes(size))
-        with pytest.raises(safetensors.SafetensorError):
-            safetensors.deserialize(source.read_bytes())
-        target = tmp_path / "never.safetensors"
-        done = subprocess.run([copy.program, source, target], capture_output=True, text=True, check=False)
-        assert (done.returncode, done.stderr.count("\n"), target.exists()) == (2, 1, False), (name, done.stderr)

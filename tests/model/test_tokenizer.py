@@ -20,15 +20,7 @@ PATTERN = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$
 
 WHITE_SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2007\u200a\u2028\u2029\u202f\u205f\u3000"
 NEARLY_WHITE_SPACE = "\x1c\x1d\x1e\x1f\u180e\u200b\u200c\u200d\u2060\ufeff\0\x08\x7f"
-NASTY = [
-    "",
-    " ",
-    "  ",
-    "\n",
-    "a",
-    "'",
-    "<|endoftext|>",
-]
+NASTY = ["", " ", "  ", "\n", "a", "'", "<|endoftext|>"]
 NASTY_IN_THE_MIDDLE = [
     "it's IT'S we'll WE'LL i've I'd 'tis ''''s 's's 're're'd \u2019s \u2018ll",
     "1st 2\u00b2 \u00bd \u2167 \u0663\u0664 12,345.67e-8",
@@ -124,9 +116,3 @@ def test_words_of_many_tokens(assert_same) -> None:
 def test_tinyshakespeare(assert_same) -> None:
     shared = os.environ.get("LADDER_TEST_SHARED") or pytest.skip("LADDER_TEST_SHARED is not set")
     assert_same((pathlib.Path(shared) / "tinyshakespeare.txt").read_text(encoding="utf-8"))
-
-
-def test_invalid_utf8_is_refused_with_its_offset(tokenize) -> None:
-    done = tokenize(b"abc\xff")
-    assert done.returncode == 2
-    assert "text.txt: invalid UTF-8 at byte 3" in done.stderr
