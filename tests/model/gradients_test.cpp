@@ -136,17 +136,14 @@ void expect_same_gradients(const Recipe& tried, const Recipe& reference, double 
   }
 }
 
-TEST(Gradients, OfAModelAreTheReferencesInFloat32) {
+TEST(Gradients, OfAModelAreTheReferences) {
   Recipe separate = recipe_of(Weights::separate);
   separate.attention = Attention::packed;
   for (const Recipe& recipe :
        {separate, recipe_of(Weights::master), recipe_of(Weights::master, Autocast::off, Products::packed)}) {
     expect_same_gradients(recipe, Recipe{}, 2e-5);
   }
-}
-
-TEST(Gradients, OfAModelWithSplitWeightsAreThoseOfAutocast) {
-  // Biases' gradients are sums in float32 here, in bfloat16 there.
+  // Split weights: biases' gradients are sums in float32 here, in bfloat16 there.
   expect_same_gradients(recipe_of(Weights::master, Autocast::bf16), recipe_of(Weights::separate, Autocast::bf16), 1e-2);
 }
 

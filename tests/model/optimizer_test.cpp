@@ -8,8 +8,6 @@
 #include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <array>
 #include <cmath>
 #include <stdexcept>
 #include <utility>

@@ -14,14 +14,11 @@
 #include <ATen/Parallel.h>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <exception>
 #include <filesystem>
 #include <iostream>
 #include <map>
 #include <string>
-#include <utility>
-#include <vector>
 
 namespace {
 

@@ -12,10 +12,8 @@
 
 #include <cmath>
 #include <limits>
-#include <map>
 #include <set>
 #include <stdexcept>
-#include <string>
 #include <utility>
 #include <vector>
 

@@ -23,16 +23,15 @@ TEST(Quantile, InterpolatesBetweenOrderStatistics) {
   EXPECT_DOUBLE_EQ(median(std::vector<double>{7}), 7);
 }
 
-TEST(Interval, OneRunHasNone) {
+TEST(Interval, OneRunHasNoneAndEqualOnesANarrowOne) {
   EXPECT_FALSE(median_with_interval(std::vector<double>{5}).interval);
   EXPECT_FALSE(paired_ratio(std::vector<double>{5}, std::vector<double>{4}).interval);
-}
-
-TEST(Interval, EqualRunsHaveANarrowOne) {
   const Estimate estimate = median_with_interval(std::vector<double>{5, 5, 5});
   EXPECT_DOUBLE_EQ(estimate.center, 5);
   EXPECT_DOUBLE_EQ(estimate.interval->lo, 5);
   EXPECT_DOUBLE_EQ(estimate.interval->hi, 5);
+  const std::vector<double> values{1.0, 1.1, 0.9, 1.3};  // the same each time
+  EXPECT_EQ(median_with_interval(values).interval->hi, median_with_interval(values).interval->hi);
 }
 
 TEST(PairedRatio, CancelsWhatAPairShares) {
@@ -42,11 +41,6 @@ TEST(PairedRatio, CancelsWhatAPairShares) {
   EXPECT_NEAR(estimate.interval->lo, 2, 1e-9);
   EXPECT_NEAR(estimate.interval->hi, 2, 1e-9);
   EXPECT_EQ(estimate.n, 3);
-}
-
-TEST(Interval, IsTheSameForTheSameValues) {
-  const std::vector<double> values{1.0, 1.1, 0.9, 1.3};
-  EXPECT_EQ(median_with_interval(values).interval->hi, median_with_interval(values).interval->hi);
 }
 
 // s = 0.3 and sqrt(0.07), t with 2 degrees of freedom 4.302653.
