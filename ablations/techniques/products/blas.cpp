@@ -9,14 +9,17 @@ using at::Tensor;
 
 namespace {
 
-// Whether cuBLASLt or the other way did it.
+// Whether cuBLASLt or the other way did it. A proposal that nobody has tried may be one that cuBLASLt then refuses.
 bool run(const Product& product, const OtherWay& other_way) {
   Matmul matmul(product);
   if (const auto algorithm = choose(product, matmul, other_way)) {
     const Tensor workspace = at::empty({workspace_bytes}, product.d.options().dtype(at::kByte));
-    check(matmul.run(*algorithm, product.d, workspace), "cublasLtMatmul");
-    if (product.after) product.after();
-    return true;
+    const cublasStatus_t status = matmul.run(*algorithm, product.d, workspace);
+    if (status != CUBLAS_STATUS_NOT_SUPPORTED && status != CUBLAS_STATUS_INVALID_VALUE) {
+      check(status, "cublasLtMatmul");
+      if (product.after) product.after();
+      return true;
+    }
   }
   if (other_way) other_way(product.d);
   return other_way != nullptr;

@@ -1,5 +1,6 @@
 #include "ablations/techniques/products/choose.h"
 
+#include "ablations/techniques/products/fastest.h"
 #include "ablations/techniques/products/products.h"
 #include "model/execution.h"
 
@@ -14,8 +15,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
-#include <limits>
 #include <memory>
 #include <mutex>
 #include <string_view>
@@ -31,8 +32,8 @@ namespace {
 
 // On an H200 the best of 64 proposals was never better than the best of 8 (results/evidence/nvidia-h200-products-*).
 constexpr int proposals_with_workspace = 8, proposals_without = 4;
-constexpr int rounds = 3, calls_in_graph = 10;
-constexpr double least_gain = 1.03;
+constexpr int rounds = 4, calls_in_graph = 10;
+constexpr std::chrono::milliseconds preheating{50};
 
 using Algorithm = cublasLtMatmulAlgo_t;
 
@@ -94,12 +95,12 @@ struct Way {
   std::optional<Algorithm> algorithm;  // none: the other way
   std::function<void()> work;
   std::unique_ptr<at::cuda::CUDAGraph> graph = nullptr;
-  double microseconds = std::numeric_limits<double>::infinity();
 };
 
-// Of each way, in the device's time: the shortest of some rounds, in which the ways take turns. If the host is held up,
-// the device waits, and the round says nothing of the product.
-void time(std::vector<Way>& ways) {
+using Rounds = std::vector<std::vector<double>>;  // of each round, microseconds by way
+
+// In the device's time, after all ways have run for a while, so that it is as warm as in a step (fastest.h).
+Rounds time(std::vector<Way>& ways) {
   std::optional<c10::cuda::CUDAStreamGuard> stream;
   if (c10::cuda::getCurrentCUDAStream() == c10::cuda::getDefaultCUDAStream()) {  // which cannot be captured
     c10::cuda::device_synchronize();
@@ -108,6 +109,7 @@ void time(std::vector<Way>& ways) {
   int l2_bytes = 0;
   C10_CUDA_CHECK(cudaDeviceGetAttribute(&l2_bytes, cudaDevAttrL2CacheSize, c10::cuda::current_device()));
   const Tensor in_l2 = at::empty({int64_t{2} * l2_bytes}, at::TensorOptions(at::kCUDA).dtype(at::kByte));
+  in_l2.zero_();                                     // loads the kernel, which a capture may not
   ways.push_back({.algorithm = {}, .work = [] {}});  // what emptying L2 takes
   for (Way& way : ways) {
     way.work();  // creates what a capture may not
@@ -121,22 +123,35 @@ void time(std::vector<Way>& ways) {
         cudaStreamCaptureModeThreadLocal);
   }
   c10::cuda::CUDAEvent begin(cudaEventDefault), end(cudaEventDefault);
-  const auto run = [](const Way& way) {
+  const auto microseconds = [&](const Way& way) {
+    begin.record();
     C10_CUDA_CHECK(cudaGraphLaunch(way.graph->raw_cuda_graph_exec(), c10::cuda::getCurrentCUDAStream()));
+    end.record();
+    end.synchronize();
+    return 1e3 * begin.elapsed_time(end) / calls_in_graph;
   };
-  for (int round = 0; round < rounds; ++round) {
-    for (Way& way : ways) {
-      if (round == 0) run(way);
-      begin.record();
-      run(way);
-      end.record();
-      end.synchronize();
-      way.microseconds = std::min(way.microseconds, 1e3 * begin.elapsed_time(end) / calls_in_graph);
-    }
+  const auto begun = std::chrono::steady_clock::now();
+  while (std::chrono::steady_clock::now() - begun < preheating) {
+    for (const Way& way : ways) microseconds(way);
   }
-  const double emptying = ways.back().microseconds;
+  Rounds times(rounds, std::vector<double>(ways.size()));
+  for (size_t round = 0; round < times.size(); ++round) {
+    for (size_t i = 0; i < ways.size(); ++i) {
+      const size_t way = turn(round, i, ways.size());
+      times[round][way] = microseconds(ways[way]);
+    }
+    const double emptying = times[round].back();
+    times[round].pop_back();
+    for (double& one : times[round]) one = std::max(one - emptying, 1e-3);
+  }
   ways.pop_back();
-  for (Way& way : ways) way.microseconds -= emptying;
+  return times;
+}
+
+double middle_of(const Rounds& times, size_t way) {
+  std::vector<double> of_way;
+  for (const std::vector<double>& round : times) of_way.push_back(round[way]);
+  return middle(of_way);
 }
 
 std::vector<Algorithm> proposals_of(Matmul& matmul) {
@@ -163,14 +178,13 @@ ProductTiming timed(const Product& product, Matmul& matmul, const OtherWay& othe
   ProductTiming choice = unchosen(product);
   if (other_way) ways.push_back({.algorithm = {}, .work = [&] { other_way(scratch); }});
   if (ways.empty()) return choice;
-  time(ways);
+  const Rounds times = time(ways);
   choice.tried = static_cast<int64_t>(ways.size());
-  if (other_way) choice.plain_microseconds = ways.back().microseconds;
+  if (other_way) choice.plain_microseconds = middle_of(times, ways.size() - 1);
   // An epilogue has to be worth it; a plain product is cuBLASLt's first proposal.
-  const Way& usual = product.auxiliary.defined() && other_way ? ways.back() : ways.front();
-  const Way& fastest = *std::ranges::min_element(ways, {}, &Way::microseconds);
-  const Way& taken = usual.microseconds > least_gain * fastest.microseconds ? fastest : usual;
-  choice.microseconds = taken.microseconds;
+  const size_t way = fastest_way(times, product.auxiliary.defined() && other_way ? ways.size() - 1 : 0);
+  const Way& taken = ways[way];
+  choice.microseconds = middle_of(times, way);
   if (taken.algorithm) {
     choice.algorithm = number_of(*taken.algorithm);
     choice.bits = bits_of(*taken.algorithm);
