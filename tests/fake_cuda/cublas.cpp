@@ -56,19 +56,21 @@ struct Description {
 struct Layout {
   cudaDataType type;
   int64_t leading;
+  uint64_t columns;
 };
 
 const Description& description_of(cublasLtMatmulDesc_t handle) { return *reinterpret_cast<Description*>(handle); }
 const Layout& layout_of(cublasLtMatrixLayout_t handle) { return *reinterpret_cast<Layout*>(handle); }
 
-// As Hopper multiplies fp8: numbers that are added lie beside each other, in rows of 16, one operand is e4m3, and both
-// have scales of one kind.
+// As Hopper multiplies fp8: numbers that are added lie beside each other, in rows of 16, the result's rows are of 16,
+// too, one operand is e4m3, and both have scales of one kind. Scales of rows are for compute capability 9.0 alone.
 bool is_supported(const Description& description, const Layout& a, const Layout& b) {
   const auto is_fp8 = [](cudaDataType type) { return type == CUDA_R_8F_E4M3 || type == CUDA_R_8F_E5M2; };
   if (!is_fp8(a.type) && !is_fp8(b.type)) return true;
   return is_fp8(a.type) && is_fp8(b.type) && (a.type == CUDA_R_8F_E4M3 || b.type == CUDA_R_8F_E4M3) &&
          description.transposed_a == CUBLAS_OP_T && description.transposed_b == CUBLAS_OP_N && a.leading % 16 == 0 &&
-         b.leading % 16 == 0 && description.scales_a == description.scales_b;
+         b.leading % 16 == 0 && a.columns % 16 == 0 && description.scales_a == description.scales_b &&
+         (description.scales_a != CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F || compute_capability() == 90);
 }
 
 }  // namespace
@@ -146,8 +148,8 @@ cublasStatus_t cublasLtMatmulDescInit_internal(cublasLtMatmulDesc_t description,
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatrixLayoutInit_internal(cublasLtMatrixLayout_t layout, size_t, cudaDataType type, uint64_t,
-                                                 uint64_t, int64_t leading) {
-  *reinterpret_cast<Layout*>(layout) = {type, leading};
+                                                 uint64_t columns, int64_t leading) {
+  *reinterpret_cast<Layout*>(layout) = {type, leading, columns};
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t*, cublasLtMatmulAlgoConfigAttributes_t,
@@ -175,9 +177,9 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t handle, cubla
   if (attribute == CUBLASLT_MATMUL_DESC_B_SCALE_MODE) description->scales_b = *static_cast<const int32_t*>(value);
   return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType type, uint64_t, uint64_t,
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType type, uint64_t, uint64_t columns,
                                           int64_t leading) {
-  *layout = reinterpret_cast<cublasLtMatrixLayout_t>(new Layout{type, leading});
+  *layout = reinterpret_cast<cublasLtMatrixLayout_t>(new Layout{type, leading, columns});
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {

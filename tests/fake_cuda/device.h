@@ -73,6 +73,8 @@ inline int64_t duration_ns(const Work& work) { return work_ns + static_cast<int6
 
 // For everything of this library: calls may come from any thread.
 std::recursive_mutex& mutex();
+
+int compute_capability();  // FAKE_CUDA_CAPABILITY, 90 for 9.0, which it is by default
 int64_t now_ns();
 
 // One call of the program's, from its beginning to its end: what CUPTI's callbacks and activity are told.

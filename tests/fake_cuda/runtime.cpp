@@ -39,6 +39,12 @@ struct Configuration {
 thread_local std::vector<Configuration> configurations;
 
 }  // namespace
+
+int compute_capability() {
+  int major = 9, minor = 0;
+  if (const char* named = std::getenv("FAKE_CUDA_CAPABILITY")) std::sscanf(named, "%d.%d", &major, &minor);
+  return 10 * major + minor;
+}
 }  // namespace fake_cuda
 
 using namespace fake_cuda;
@@ -114,9 +120,6 @@ cudaError_t cudaDeviceGetPCIBusId(char* id, int length, int) {
   return cudaSuccess;
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
-  const char* capability = std::getenv("FAKE_CUDA_CAPABILITY");
-  int major = 9, minor = 0;
-  if (capability != nullptr) std::sscanf(capability, "%d.%d", &major, &minor);
   *properties = {};
   std::snprintf(properties->name, sizeof properties->name, "fake CUDA device (its kernels do nothing)");
   std::memset(properties->uuid.bytes, 0x0f, sizeof properties->uuid.bytes);
@@ -131,8 +134,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
     properties->maxGridSize[axis] = axis == 0 ? 2147483647 : 65535;
   }
   properties->totalConstMem = 64 << 10;
-  properties->major = major;
-  properties->minor = minor;
+  properties->major = compute_capability() / 10;
+  properties->minor = compute_capability() % 10;
   properties->textureAlignment = 512;
   properties->texturePitchAlignment = 32;
   properties->multiProcessorCount = 132;

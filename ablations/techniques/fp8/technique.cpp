@@ -26,10 +26,16 @@ std::string fp8_obstacle(const Recipe& recipe, const harness::Machine& machine) 
   if (recipe.device == Device::cpu) {
     return recipe.products == Products::aten ? "" : "on a CPU fp8 is emulated, which needs products aten";
   }
-  constexpr int least = 89;  // Ada; Hopper has 9.0
-  if (machine.gpu && machine.gpu->compute_capability < least) {
-    return fmt::format("fp8 needs compute capability 8.9, {} has {:.1f}", machine.gpu->name,
-                       machine.gpu->compute_capability / 10.0);
+  // Ada's and later ones multiply fp8. A scale for each row is Hopper's alone (cuBLAS's documentation, "Scaling
+  // modes").
+  constexpr int least = 89, with_row_scales = 90;
+  const bool needs_row_scales = recipe.fp8 == Fp8::all;
+  if (const auto& gpu = machine.gpu) {
+    const int has = gpu->compute_capability;
+    if (needs_row_scales ? has != with_row_scales : has < least) {
+      return fmt::format("fp8{} needs compute capability {}, {} has {:.1f}", needs_row_scales ? " all" : "",
+                         needs_row_scales ? "9.0" : "8.9", gpu->name, has / 10.0);
+    }
   }
   if (recipe.fp8 == Fp8::all && recipe.qkv_gradient != QkvGradient::joined) return "fp8 all needs qkv_gradient joined";
   if (recipe.deterministic) return "fp8 products are not known to add in the same order in every run";
