@@ -21,8 +21,12 @@ __device__ inline void store_8_fp8(uint8_t* to, const float (&x)[8], float facto
   *reinterpret_cast<uint2*>(to) = bits;
 }
 
-// What a number is multiplied by so that the greatest becomes the type's largest. 1 where all are 0.
-__device__ inline float fp8_factor(float greatest, float largest) { return greatest > 0 ? largest / greatest : 1.0F; }
+// What a number is multiplied by so that the greatest becomes the type's largest. 1 where all are so small that the
+// factor, or what it divides later, would not be a normal float: they become 0.
+__device__ inline float fp8_factor(float greatest, float largest) {
+  constexpr float least = 1e-34F;
+  return greatest > least ? largest / greatest : 1.0F;
+}
 
 // Every lane gets the greatest. NaN counts for nothing.
 __device__ inline float warp_max(float x) {

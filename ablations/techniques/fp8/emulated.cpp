@@ -13,7 +13,7 @@ namespace {
 Tensor rounded(const Tensor& x, at::ScalarType type, bool by_rows) {
   const double largest = type == at::kFloat8_e5m2 ? 57344 : 448;
   const Tensor wide = x.to(at::kFloat), greatest = by_rows ? wide.abs().amax(1, /*keepdim=*/true) : wide.abs().amax();
-  const Tensor scale = at::where(greatest > 0, greatest / largest, 1.0);
+  const Tensor scale = at::where(greatest > 1e-34, greatest / largest, 1.0);  // as fp8_factor in cuda/fp8_numbers.h
   return (wide / scale).clamp_(-largest, largest).to(type).to(at::kFloat) * scale;
 }
 

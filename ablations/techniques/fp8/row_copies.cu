@@ -21,6 +21,8 @@ namespace {
 
 constexpr int width = full_width<bf16>, most_threads = 1024, most_warps = most_threads / warp_size;
 constexpr int rows_at_once = 2;
+// What ptxas takes (above), and what a multiprocessor of sm_80 and of sm_90 has.
+constexpr int64_t registers = 56, registers_of_multiprocessor = 65536, threads_of_multiprocessor = 2048;
 
 // What each of them makes of 8 columns of a row, in bfloat16, and writes.
 struct Copied {
@@ -124,19 +126,25 @@ __global__ __launch_bounds__(most_threads) void row_copies_kernel(const Make mak
   for (int e = 0; e < width; ++e) partials[int64_t{blockIdx.x} * C + column + e] = sums[e];
 }
 
+int threads_for(int64_t C) { return static_cast<int>(ceil_div(ceil_div(C, width), warp_size) * warp_size); }
+
 template <class Make>
 void run(const char* what, const Make& make, const RowCopies& copies, float* partials, int64_t N, cudaStream_t stream) {
   if (N == 0) return;
-  const auto threads = static_cast<int>(ceil_div(ceil_div(make.C, width), warp_size) * warp_size);
+  const int threads = threads_for(make.C);
   if (make.C % width != 0 || threads > most_threads) throw std::invalid_argument("fp8 copies: rows of another length");
-  launch(what, row_copies_kernel<Make>, grid_of(row_copies_strips(N)), threads, stream, make, copies, partials, N);
+  launch(what, row_copies_kernel<Make>, grid_of(row_copies_strips(N, make.C)), threads, stream, make, copies, partials,
+         N);
 }
 
 }  // namespace
 
 // As many blocks as run at once.
-int64_t row_copies_strips(int64_t N) {
-  return std::min<int64_t>(ceil_div(N, rows_at_once), int64_t{4} * multiprocessors());
+int64_t row_copies_strips(int64_t N, int64_t C) {
+  const int64_t threads = threads_for(C);
+  const int64_t blocks =
+      std::min(threads_of_multiprocessor / threads, registers_of_multiprocessor / (registers * threads));
+  return std::min(ceil_div(N, rows_at_once), std::max<int64_t>(blocks, 1) * multiprocessors());
 }
 
 void copy_rows_fp8(const bf16* x, const RowCopies& copies, int64_t N, int64_t C, cudaStream_t stream) {

@@ -22,7 +22,7 @@ void gelu_forward_fp8(const bf16* fc, const bf16* bias, bf16* hidden, const RowC
                       cudaStream_t stream);
 
 // Sums of columns, in strips: partials (row_copies_strips, C), to be added up by finish_columns().
-int64_t row_copies_strips(int64_t N);
+int64_t row_copies_strips(int64_t N, int64_t C);
 
 // gradient (N, C) <- upstream * GELU'(fc + bias), its copies, and sums of its columns. `gradient` may be `upstream`.
 struct GeluBackwardFp8 {

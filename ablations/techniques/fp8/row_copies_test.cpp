@@ -68,7 +68,7 @@ TEST(RowCopies, OfGelusGradient) {
     const Results results = in_both_orders([&] {
       Buffer<bf16> gradient = upstream;
       Copies copies(N, C);
-      Buffer<float> partials(static_cast<size_t>(row_copies_strips(N)) * c);
+      Buffer<float> partials(static_cast<size_t>(row_copies_strips(N, C)) * c);
       gelu_backward_fp8({fc.data(), bias.data(), gradient.data(), gradient.data(), copies.to(), partials.data(), N, C},
                         nullptr);
       return Results{gradient.doubles(), e4m3_values(copies.values), copies.scales.doubles(),
@@ -97,7 +97,7 @@ TEST(RowCopies, OfThreeMatricesSideBySide) {
     const Results results = in_both_orders([&] {
       Buffer<bf16> joined(3 * n);
       Copies copies(N, 3 * C);
-      Buffer<float> partials(static_cast<size_t>(row_copies_strips(N)) * 3 * c);
+      Buffer<float> partials(static_cast<size_t>(row_copies_strips(N, 3 * C)) * 3 * c);
       join_fp8({{parts[0].data(), parts[1].data(), parts[2].data()}, joined.data(), copies.to(), partials.data(), N, C},
                nullptr);
       return Results{joined.doubles(), e4m3_values(copies.values), copies.scales.doubles(),
@@ -108,6 +108,36 @@ TEST(RowCopies, OfThreeMatricesSideBySide) {
     EXPECT_EQ(results[0], expected);
     expect_copies(results[1], results[2], results[0], 3 * c);
     EXPECT_LT(relative_error(results[3], column_sums(results[0], 3 * c)), 1e-6);
+  }
+}
+
+// As many blocks as run at once: more than 3 of 384 threads find no registers, and 12 of 96 do.
+TEST(RowCopies, HaveAsManyBlocksAsRunAtOnce) {
+  const int64_t many = 1 << 20, processors = cpu_device::multiprocessors;
+  EXPECT_EQ(row_copies_strips(many, 3072), 3 * processors);
+  EXPECT_EQ(row_copies_strips(many, 2304), 4 * processors);
+  EXPECT_EQ(row_copies_strips(many, 768), 12 * processors);
+  EXPECT_EQ(row_copies_strips(many, 8192), 1 * processors);
+  EXPECT_EQ(row_copies_strips(3, 768), 2);
+}
+
+// Rows whose numbers are too small for a scale become 0, and no number becomes none.
+TEST(RowCopies, OfNumbersThatAreTooSmallAreZero) {
+  const int64_t N = 3, C = 24;
+  Buffer<bf16> x = filled<bf16>(static_cast<size_t>(N * C), 0);
+  for (const auto& [row, greatest] : {std::pair(0, 1e-30F), std::pair(1, 1e-36F), std::pair(2, 1e-38F)}) {
+    x[static_cast<size_t>(row * C + 1)] = from_float<bf16>(greatest);
+    x[static_cast<size_t>(row * C + 2)] = from_float<bf16>(-greatest / 2);
+  }
+  Copies copies(N, C);
+  copy_rows_fp8(x.data(), copies.to(), N, C, nullptr);
+  const std::vector<double> values = e4m3_values(copies.values);
+  EXPECT_EQ(nans(values), 0U);
+  EXPECT_EQ(values[1], 448);
+  EXPECT_NEAR(copies.scales.at(0), 1e-30 / 448, 1e-34);
+  for (const size_t row : {1, 2}) {
+    EXPECT_EQ(copies.scales.at(row), 1);
+    EXPECT_EQ(values[row * C + 1], 0);
   }
 }
 

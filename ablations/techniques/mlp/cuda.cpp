@@ -50,7 +50,7 @@ MlpKernels::Backward backward(const LinearProducts& products, Gradients* gradien
     kernels::copy_rows_fp8(pointer<const bf16>(dy), copies_beside(dy), N, dy.size(1), stream_for(dy));
     products.product_into(d_fc, dy, w_proj);
     const Tensor bias = b_fc.to(fc.scalar_type());
-    strips = at::empty({kernels::row_copies_strips(N), C}, d_b_fc.buffer.options());
+    strips = at::empty({kernels::row_copies_strips(N, C), C}, d_b_fc.buffer.options());
     kernels::gelu_backward_fp8({.fc = pointer<const bf16>(fc),
                                 .bias = pointer<const bf16>(bias),
                                 .upstream = pointer<const bf16>(d_fc),

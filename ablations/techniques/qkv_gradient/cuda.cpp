@@ -27,7 +27,7 @@ std::pair<Tensor, Tensor> joined(const Tensor& dq, const Tensor& dk, const Tenso
   if (fp8) {
     using kernels::bf16;
     const Tensor rows = together.view({B * T, 3 * C});
-    strips = at::empty({kernels::row_copies_strips(B * T), 3 * C}, dq.options().dtype(at::kFloat));
+    strips = at::empty({kernels::row_copies_strips(B * T, 3 * C), 3 * C}, dq.options().dtype(at::kFloat));
     kernels::join_fp8({.parts = {pointer<const bf16>(query), pointer<const bf16>(key), pointer<const bf16>(value)},
                        .joined = pointer<bf16>(rows),
                        .copies = copies_beside(rows),
