@@ -117,8 +117,14 @@ std::vector<std::string> environment_of(const Plan& plan, size_t index, const fs
   }
   std::vector<std::string> variables;
   if (device_of(rung.recipe) == DeviceKind::cuda) {
-    const std::string choices = plan.gate ? fmt::format("products-{}.json", index) : "products.json";
-    variables.push_back("LADDER_PRODUCTS=" + (folder / choices).string());
+    const auto file_of = [&](size_t arm) { return folder / fmt::format("products-{}.json", arm); };
+    const fs::path choices = plan.gate ? file_of(index) : folder / "products.json";
+    // The sides of a gate make equal products alike: what differs is then the programs, not which way was timed faster.
+    // Each has a file of its own, because an older program may not read a newer one's.
+    if (std::error_code none; plan.gate && rung.against && !fs::exists(choices)) {
+      fs::copy_file(file_of(*rung.against), choices, none);
+    }
+    variables.push_back("LADDER_PRODUCTS=" + choices.string());
   }
   if (!rung.program.empty()) variables.emplace_back("LADDER_HOME=");  // it finds its own
   return variables;

@@ -100,20 +100,25 @@ ChosenProducts none_here() {
 
 }  // namespace
 
+// What stands in the file; nothing where another device, library or kind of program wrote it.
+static ChosenProducts chosen_before() {
+  ChosenProducts here = none_here();
+  if (!std::filesystem::exists(file())) return here;
+  try {
+    auto found = value_from<ChosenProducts>(files::read_any_json(file()), file().string());
+    if (found.gpu == here.gpu && found.library == here.library) return found;
+  } catch (const std::invalid_argument&) {  // in a gate the other side's program may be older or newer
+  }
+  return here;
+}
+
 void keep_study_choices() {
-  if (file().empty() || !std::filesystem::exists(file())) return;
-  const auto found = value_from<ChosenProducts>(files::read_any_json(file()), file().string());
-  const ChosenProducts here = none_here();
-  if (found.gpu == here.gpu && found.library == here.library) model::keep_product_timings(found.products);
+  if (!file().empty()) model::keep_product_timings(chosen_before().products);
 }
 
 void write_study_choices() {
   if (file().empty()) return;
-  ChosenProducts chosen = none_here();
-  if (std::filesystem::exists(file())) {
-    auto found = value_from<ChosenProducts>(files::read_any_json(file()), file().string());
-    if (found.gpu == chosen.gpu && found.library == chosen.library) chosen = std::move(found);
-  }
+  ChosenProducts chosen = chosen_before();
   for (ProductTiming& one : model::product_timings()) {
     if (!one.kept) chosen.products.push_back(std::move(one));
   }
