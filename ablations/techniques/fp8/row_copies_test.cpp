@@ -10,12 +10,6 @@ using namespace kernel_tests;
 
 constexpr std::pair<int64_t, int64_t> sizes[] = {{1, 8}, {2, 48}, {5, 768}, {37, 264}};
 
-double gelu(double x) { return x / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); }
-double gelu_slope(double x) {
-  const double u = std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x), t = std::tanh(u);
-  return (1 + t) / 2 + x / 2 * (1 - t * t) * std::sqrt(2 / M_PI) * (1 + 3 * 0.044715 * x * x);
-}
-
 struct Copies {
   Buffer<uint8_t> values;
   Buffer<float> scales;
@@ -36,12 +30,6 @@ void expect_copies(const std::vector<double>& values, const std::vector<double>&
           << row << ", " << c;
     }
   }
-}
-
-std::vector<double> column_sums(const std::vector<double>& x, size_t C) {
-  std::vector<double> sums(C);
-  for (size_t i = 0; i < x.size(); ++i) sums[i % C] += x[i];
-  return sums;
 }
 
 TEST(RowCopies, OfGelu) {

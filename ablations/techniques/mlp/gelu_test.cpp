@@ -4,8 +4,6 @@
 #include "ablations/techniques/products/column_sum.h"
 #include "tests/ablations/techniques/cuda/kernel_test.h"
 
-#include <numbers>
-
 namespace kernels_gelu_test {
 
 using namespace kernels;
@@ -14,25 +12,6 @@ using namespace kernel_tests;
 template <class T>
 class Gelu : public testing::Test {};
 TYPED_TEST_SUITE(Gelu, Types);
-
-const double k = std::sqrt(2 / std::numbers::pi);
-
-double tanh_of(double x) { return std::tanh(k * (x + 0.044715 * x * x * x)); }
-
-std::vector<double> expected_forward(const std::vector<double>& x) {
-  std::vector<double> y;
-  for (const double value : x) y.push_back(0.5 * value * (1 + tanh_of(value)));
-  return y;
-}
-
-std::vector<double> expected_backward(const std::vector<double>& x, const std::vector<double>& upstream) {
-  std::vector<double> gradient;
-  for (size_t i = 0; i < x.size(); ++i) {
-    const double t = tanh_of(x[i]), slope = k * (1 + 3 * 0.044715 * x[i] * x[i]);
-    gradient.push_back(upstream[i] * (0.5 * (1 + t) + 0.5 * x[i] * (1 - t * t) * slope));
-  }
-  return gradient;
-}
 
 // x (N, C) -> GELU, its gradient and this one's column sums; the first two once more, in place.
 template <class T>
@@ -57,16 +36,19 @@ Results both_passes(const Buffer<T>& x, const Buffer<T>& upstream, size_t C, siz
 
 TYPED_TEST(Gelu, IsThatOfFloat64) {
   for (const size_t C : {1, 7, 8, 33, 264, 768}) {
-    for (const size_t N : {1, 5, 64, 301}) {
+    for (const size_t N : {0, 1, 5, 64, 301}) {
       for (const size_t shift : {0, 1}) {
         SCOPED_TRACE(testing::Message() << N << " x " << C << ", shifted by " << shift);
         const auto x = random<TypeParam>(N * C, 1, 2, 0, shift), upstream = random<TypeParam>(N * C, 2, 1, 0.5, shift);
         const auto results = both_passes(x, upstream, C, shift);
-        EXPECT_LT(relative_error(results[0], expected_forward(x.doubles())), rounding<TypeParam>);
-        EXPECT_LT(relative_error(results[1], expected_backward(x.doubles(), upstream.doubles())), rounding<TypeParam>);
-        std::vector<double> sums(C);
-        for (size_t i = 0; i < N * C; ++i) sums[i % C] += results[1][i];  // of what was written, rounded
-        EXPECT_LT(relative_error(results[2], sums), 1e-6);
+        std::vector<double> y, gradient;
+        for (size_t i = 0; i < N * C; ++i) {
+          y.push_back(gelu(x.at(i)));
+          gradient.push_back(upstream.at(i) * gelu_slope(x.at(i)));
+        }
+        EXPECT_LT(relative_error(results[0], y), rounding<TypeParam>);
+        EXPECT_LT(relative_error(results[1], gradient), rounding<TypeParam>);
+        EXPECT_LT(relative_error(results[2], column_sums(results[1], C)), 1e-6);  // of what was written, rounded
         EXPECT_EQ(results[3], results[0]);
         EXPECT_EQ(results[4], results[1]);
       }
@@ -93,10 +75,6 @@ TYPED_TEST(Gelu, ANumberThatIsNoneStaysOne) {
   EXPECT_EQ(nans(results[0]), 1U);
   EXPECT_EQ(nans(results[1]), 2U);
   EXPECT_EQ(nans(results[2]), 2U);
-}
-
-TYPED_TEST(Gelu, OfNoRowsSumsAreZero) {
-  EXPECT_EQ(both_passes(Buffer<TypeParam>(0), Buffer<TypeParam>(0), 3)[2], std::vector<double>(3));
 }
 
 }  // namespace kernels_gelu_test

@@ -58,17 +58,19 @@ struct Inputs {
 };
 
 struct Forward {
-  std::vector<double> sum, normalized, mean, rstd;
+  std::vector<double> sum, normalized, mean, rstd, copy;
 };
 
+// copy_scale: of what is normalized a copy in fp8 is made, too.
 template <class P>
-Forward forward(const Inputs<P>& in) {
+Forward forward(const Inputs<P>& in, const float* copy_scale = nullptr) {
   using T = typename P::T;
   using B = typename P::B;
   const auto results = in_both_orders([&] {
     Buffer<T> sum(in.shape.count(), in.shift);
     Buffer<B> normalized(in.shape.count(), in.shift);
     Buffer<float> mean(in.shape.N), rstd(in.shape.N);
+    Buffer<uint8_t> copy(in.shape.count());
     add_norm_forward<T, B, typename P::W>({.x = in.x.data(),
                                            .y = in.y ? in.y->data() : nullptr,
                                            .weight = in.weight.data(),
@@ -79,18 +81,21 @@ Forward forward(const Inputs<P>& in) {
                                            .rstd = rstd.data(),
                                            .N = static_cast<int64_t>(in.shape.N),
                                            .C = static_cast<int64_t>(in.shape.C),
-                                           .eps = eps},
+                                           .eps = eps,
+                                           .copy = copy_scale != nullptr ? copy.data() : nullptr,
+                                           .copy_scale = copy_scale},
                                           nullptr);
-    return Results{in.y ? sum.doubles() : in.x.doubles(), normalized.doubles(), mean.doubles(), rstd.doubles()};
+    return Results{in.y ? sum.doubles() : in.x.doubles(), normalized.doubles(), mean.doubles(), rstd.doubles(),
+                   e4m3_values(copy)};
   });
-  return {results[0], results[1], results[2], results[3]};
+  return {results[0], results[1], results[2], results[3], results[4]};
 }
 
 // In float64, of the sum that the kernel wrote: it normalizes what it has rounded.
 template <class P>
 Forward expected_forward(const Inputs<P>& in, const std::vector<double>& rounded_sum) {
   const auto [N, C] = in.shape;
-  Forward result{in.x.doubles(), std::vector<double>(N * C), std::vector<double>(N), std::vector<double>(N)};
+  Forward result{in.x.doubles(), std::vector<double>(N * C), std::vector<double>(N), std::vector<double>(N), {}};
   for (size_t i = 0; in.y && i < N * C; ++i) result.sum[i] += in.y->at(i);
   for (size_t n = 0; n < N; ++n) {
     const double* s = rounded_sum.data() + n * C;
@@ -122,13 +127,7 @@ TYPED_TEST(AddNorm, ForwardIsThatOfFloat64) {
       expect_forward_is_right(Inputs<TypeParam>(shape, adds));
     }
   }
-}
-
-TYPED_TEST(AddNorm, ForwardOfRowsThatBeginAnywhere) {
-  expect_forward_is_right(Inputs<TypeParam>({5, 264}, true, /*shift=*/1));
-}
-
-TYPED_TEST(AddNorm, ForwardOfHugeValues) {
+  expect_forward_is_right(Inputs<TypeParam>({5, 264}, true, /*shift=*/1));  // rows that begin anywhere
   expect_forward_is_right(Inputs<TypeParam>({5, 264}, true, 0, /*scale=*/1e15));
 }
 
@@ -247,43 +246,31 @@ Backward expected_backward(const Inputs<P>& in, const Upstream<P>& upstream, boo
   return result;
 }
 
-// Of the branch's gradient as it was rounded, where the kernel makes it.
-void expect_added_bias_gradient(const Backward& found, bool accumulate) {
-  const size_t C = found.added_bias_gradient.size();
-  if (C == 0) return;
-  std::vector<double> sums = accumulate ? random<float>(C, 10).doubles() : std::vector<double>(C);
-  for (size_t i = 0; i < found.branch_gradient.size(); ++i) sums[i % C] += found.branch_gradient[i];
-  EXPECT_LT(relative_error(found.added_bias_gradient, sums), 1e-5);
-}
-
+// passes: a gradient comes down the stream.
 template <class P>
-void expect_near(const Backward& found, const Backward& expected) {
+void expect_backward_is_right(const Shape& shape, bool passes, size_t shift = 0) {
+  SCOPED_TRACE(testing::Message() << shape << (passes ? "" : ", nothing comes down the stream"));
+  const Inputs<P> in(shape, false, shift);
+  const Upstream<P> upstream(shape, passes, shift);
+  const bool accumulate = !passes;
+  const Backward found = backward(in, upstream, accumulate), expected = expected_backward(in, upstream, accumulate);
   EXPECT_LT(relative_error(found.gradient, expected.gradient), 2 * rounding<typename P::T>);
   EXPECT_LT(relative_error(found.branch_gradient, expected.branch_gradient), 2 * rounding<typename P::B>);
   EXPECT_LT(relative_error(found.weight_gradient, expected.weight_gradient), 1e-5);
   EXPECT_LT(relative_error(found.bias_gradient, expected.bias_gradient), 1e-5);
+  // Of the branch's gradient as it was rounded, where the kernel makes it.
+  if (found.added_bias_gradient.empty()) return;
+  const auto sums = column_sums(found.branch_gradient, shape.C, accumulate, /*seed=*/10);
+  EXPECT_LT(relative_error(found.added_bias_gradient, sums), 1e-5);
 }
 
 TYPED_TEST(AddNorm, BackwardIsThatOfFloat64) {
   for (const Shape& shape : shapes) {
     if (shape.C == 1) continue;  // its gradient is 0, and float32 leaves the rounding
-    for (const bool passes : {true, false}) {
-      SCOPED_TRACE(testing::Message() << shape << (passes ? "" : ", nothing comes down the stream"));
-      const Inputs<TypeParam> in(shape, false);
-      const Upstream<TypeParam> upstream(shape, passes);
-      const Backward found = backward(in, upstream, !passes);
-      expect_near<TypeParam>(found, expected_backward(in, upstream, !passes));
-      expect_added_bias_gradient(found, !passes);
-    }
+    for (const bool passes : {true, false}) expect_backward_is_right<TypeParam>(shape, passes);
   }
-}
-
-TYPED_TEST(AddNorm, BackwardOfRowsThatBeginAnywhere) {
-  const Inputs<TypeParam> in({70, 264}, false, /*shifted=*/1);
-  const Upstream<TypeParam> upstream(in.shape, true, /*shift=*/1);
-  const Backward found = backward(in, upstream, false);
-  expect_near<TypeParam>(found, expected_backward(in, upstream, false));
-  expect_added_bias_gradient(found, false);
+  expect_backward_is_right<TypeParam>({70, 264}, true, /*shift=*/1);  // rows that begin anywhere
+  expect_backward_is_right<TypeParam>({0, 8}, true);
 }
 
 TYPED_TEST(AddNorm, BackwardMayOverwriteWhatItReads) {
@@ -316,39 +303,13 @@ TYPED_TEST(AddNorm, BackwardKeepsANumberThatIsNoneInItsRowAndColumn) {
   }
 }
 
-TYPED_TEST(AddNorm, BackwardOfNoRowsIsZero) {
-  const Inputs<TypeParam> in({0, 8}, false);
-  const Backward found = backward(in, Upstream<TypeParam>(in.shape, false), false);
-  EXPECT_EQ(found.weight_gradient, std::vector<double>(8));
-  EXPECT_EQ(found.added_bias_gradient, std::vector<double>(8));
-}
-
 TEST(AddNormCopies, AreTheNormalizedRowsOverTheScale) {
-  const size_t N = 5, C = 264;
-  const Buffer<bf16> x = random<bf16>(N * C, 1, 3);
-  const Buffer<float> weight = random<float>(C, 2), bias = random<float>(C, 3), scale = filled<float>(1, 0.03);
-  const Results results = in_both_orders([&] {
-    Buffer<bf16> normalized(N * C);
-    Buffer<float> mean(N), rstd(N);
-    Buffer<uint8_t> copy(N * C);
-    add_norm_forward<bf16, bf16, float>({.x = x.data(),
-                                         .y = nullptr,
-                                         .weight = weight.data(),
-                                         .bias = bias.data(),
-                                         .sum = nullptr,
-                                         .normalized = normalized.data(),
-                                         .mean = mean.data(),
-                                         .rstd = rstd.data(),
-                                         .N = N,
-                                         .C = C,
-                                         .eps = 1e-5F,
-                                         .copy = copy.data(),
-                                         .copy_scale = scale.data()},
-                                        nullptr);
-    return Results{normalized.doubles(), e4m3_values(copy)};
-  });
-  for (size_t i = 0; i < N * C; ++i)
-    ASSERT_NEAR(results[1][i] * scale.at(0), results[0][i], std::abs(results[0][i]) / 15 + 0.03 / 1024) << i;
+  const float scale = 0.03F;
+  const Forward found = forward(Inputs<Numbers<bf16, bf16, float>>({5, 264}, false), &scale);
+  for (size_t i = 0; i < found.copy.size(); ++i) {
+    const double x = found.normalized[i];
+    ASSERT_NEAR(found.copy[i] * double{scale}, x, std::abs(x) / 15 + 0.03 / 1024) << i;
+  }
 }
 
 }  // namespace kernels_add_norm_test

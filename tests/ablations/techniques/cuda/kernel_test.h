@@ -118,6 +118,21 @@ Results in_both_orders(Run run) {
   return up;
 }
 
+// Sums of the columns of rows of C numbers, in float64; accumulate: on top of random<float>(C, 7), or of another seed.
+inline std::vector<double> column_sums(const std::vector<double>& values, size_t C, bool accumulate = false,
+                                       unsigned seed = 7) {
+  std::vector<double> sums = accumulate ? random<float>(C, seed).doubles() : std::vector<double>(C);
+  for (size_t i = 0; i < values.size(); ++i) sums[i % C] += values[i];
+  return sums;
+}
+
+// GELU by tanh, and its derivative.
+inline double gelu(double x) { return x / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); }
+inline double gelu_slope(double x) {
+  const double t = std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x));
+  return (1 + t) / 2 + x / 2 * (1 - t * t) * std::sqrt(2 / M_PI) * (1 + 3 * 0.044715 * x * x);
+}
+
 // How many are NaN.
 inline size_t nans(const std::vector<double>& values) {
   size_t count = 0;
