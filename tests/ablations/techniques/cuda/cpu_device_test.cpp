@@ -3,6 +3,7 @@
 
 #include <gtest/gtest-spi.h>
 
+#include <functional>
 #include <string>
 
 namespace kernels_cpu_device_test {
@@ -20,8 +21,6 @@ std::string fault_of(cpu_device::Order order, Block block, Kernel kernel, Argume
   }
   return "";
 }
-
-constexpr cpu_device::Order both[] = {cpu_device::Order::ascending, cpu_device::Order::descending};
 
 #define EXPECT_HAS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
 
@@ -48,34 +47,10 @@ TEST(CpuDevice, RunsAKernelThatIsRight) {
   for (size_t i = 0; i < 64; ++i) EXPECT_EQ(result[0][i], static_cast<double>((i + 6) % 64));
 }
 
-TEST(CpuDevice, AMissingBarrierBeforeReadingIsFound) {
-  int values[64] = {};
-  for (const auto order : both) {
-    const std::string fault = fault_of(order, 64, rotate<false, true>, values);
-    EXPECT_HAS(fault, "faulty, block (");
-    EXPECT_HAS(fault, "shared element");
-  }
-}
-
-TEST(CpuDevice, AMissingBarrierBeforeWritingAgainIsFound) {
-  int values[64] = {};
-  for (const auto order : both) EXPECT_HAS(fault_of(order, 64, rotate<true, false>, values), "with no barrier between");
-}
-
 __global__ void some_leave_before_the_barrier(int* values) {
   if (threadIdx.x == 40) return;
   __syncthreads();
   values[threadIdx.x] = 1;
-}
-
-TEST(CpuDevice, ABarrierThatNotAllReachIsAnError) {
-  int values[64] = {};
-  for (const auto order : both) {
-    const std::string fault = fault_of(order, 64, some_leave_before_the_barrier, values);
-    EXPECT_HAS(fault, "waits for the block at the barrier in cpu_device_test.cpp:");
-    EXPECT_HAS(fault, "but thread 40 has ended");
-  }
-  EXPECT_EQ(values[0], 0);
 }
 
 __global__ void two_barriers() {
@@ -86,18 +61,8 @@ __global__ void two_barriers() {
   }
 }
 
-TEST(CpuDevice, BarriersOfTwoBranchesAreTwo) {
-  for (const auto order : both) EXPECT_HAS(fault_of(order, 64, two_barriers), "but thread 32 waits for the block");
-}
-
 __global__ void half_a_warp_shuffles(float* values) {
   if (lane() < 16) values[lane()] = __shfl_xor_sync(0xffffffffU, values[lane()], 1);
-}
-
-TEST(CpuDevice, AShuffleWithoutTheWholeWarpIsAnError) {
-  float values[32] = {};
-  for (const auto order : both)
-    EXPECT_HAS(fault_of(order, 32, half_a_warp_shuffles, values), "waits for its warp at the shuffle");
 }
 
 __global__ void reads_what_nobody_wrote(float* values) {
@@ -107,30 +72,12 @@ __global__ void reads_what_nobody_wrote(float* values) {
   values[threadIdx.x] = shared[lane()];
 }
 
-TEST(CpuDevice, SharedMemoryThatNobodyWroteIsFound) {
-  float values[32] = {};
-  for (const auto order : both) EXPECT_HAS(fault_of(order, 32, reads_what_nobody_wrote, values), "nobody has written");
-}
-
 __global__ void past_the_end() {
   __shared__ Shared<float, 31> shared;
   shared[lane()] = 1;
 }
 
-TEST(CpuDevice, AnIndexPastSharedMemoryIsFound) {
-  for (const auto order : both)
-    EXPECT_HAS(fault_of(order, 32, past_the_end), "element 31 of a shared array of 31 elements");
-}
-
 __global__ void loads_from(const float* values) { static_cast<void>(load<4>(values)); }
-
-TEST(CpuDevice, AMisalignedVectorIsFound) {
-  const Buffer<float> values = filled<float>(8, 1);
-  for (const auto order : both) {
-    EXPECT_EQ(fault_of(order, 32, loads_from, values.data()), "");
-    EXPECT_HAS(fault_of(order, 32, loads_from, values.data() + 1), "no multiple of 16");
-  }
-}
 
 // A block's vectors, each moved to its neighbour's place through dynamic shared memory from byte `begin` on.
 template <bool Waits, bool Barrier>
@@ -155,24 +102,50 @@ TEST(CpuDevice, DynamicSharedMemoryHasVectorsAndWhatIsInThem) {
   for (size_t i = 0; i < 4 * 64; ++i) EXPECT_EQ(result[0][i], static_cast<double>((i % 4 == 3 ? i + 1 : i + 4) % 256));
 }
 
-TEST(CpuDevice, FaultsInDynamicSharedMemoryAreFound) {
-  Buffer<int> values = filled<int>(4 * 64, 0);
-  const auto fault = [&](auto order, int64_t bytes, auto kernel, int begin) {
-    return fault_of(order, {64, bytes}, kernel, values.data(), begin);
+TEST(CpuDevice, FindsFaultsInEitherOrder) {
+  int ints[64] = {};
+  float floats[32] = {};
+  const Buffer<float> aligned = filled<float>(8, 1);
+  Buffer<int> vectors = filled<int>(4 * 64, 0);
+  const auto of = [](Block block, auto kernel, auto... arguments) {
+    return [=](cpu_device::Order order) { return fault_of(order, block, kernel, arguments...); };
   };
-  for (const auto order : both) {
-    EXPECT_EQ(fault(order, 64 * 16, rotate_vectors<true, true>, 0), "");
-    EXPECT_HAS(fault(order, 64 * 16, rotate_vectors<true, false>, 0), "shared element");
-    EXPECT_HAS(fault(order, 64 * 16, rotate_vectors<false, true>, 0), "ends before its copies");
-    EXPECT_HAS(fault(order, 64 * 16 - 4, rotate_vectors<true, true>, 0), "byte 1008 of 1020 bytes");
-    EXPECT_HAS(fault(order, 64 * 16 + 4, rotate_vectors<true, true>, 4), "no multiple of 16");
-    EXPECT_HAS(fault(order, 228 << 10, rotate_vectors<true, true>, 0), "a block of 233472 bytes");
+  const auto dynamic = [&](int64_t bytes, auto kernel, int begin) {
+    return of({64, bytes}, kernel, vectors.data(), begin);
+  };
+  struct Case {
+    std::function<std::string(cpu_device::Order)> fault;
+    const char* says;
+    const char* also = "faulty, block (";
+  };
+  for (const auto& [fault, says, also] :
+       std::vector<Case>{{of(64, rotate<false, true>, ints), "shared element"},
+                         {of(64, rotate<true, false>, ints), "with no barrier between"},
+                         {of(64, some_leave_before_the_barrier, ints),
+                          "waits for the block at the barrier in cpu_device_test.cpp:", "but thread 40 has ended"},
+                         {of(64, two_barriers), "but thread 32 waits for the block"},
+                         {of(32, half_a_warp_shuffles, floats), "waits for its warp at the shuffle"},
+                         {of(32, reads_what_nobody_wrote, floats), "nobody has written"},
+                         {of(32, past_the_end), "element 31 of a shared array of 31 elements"},
+                         {of(32, loads_from, aligned.data() + 1), "no multiple of 16"},
+                         {dynamic(64 * 16, rotate_vectors<true, false>, 0), "shared element"},
+                         {dynamic(64 * 16, rotate_vectors<false, true>, 0), "ends before its copies"},
+                         {dynamic(64 * 16 - 4, rotate_vectors<true, true>, 0), "byte 1008 of 1020 bytes"},
+                         {dynamic(64 * 16 + 4, rotate_vectors<true, true>, 4), "no multiple of 16"},
+                         {dynamic(228 << 10, rotate_vectors<true, true>, 0), "a block of 233472 bytes", "faulty: "}}) {
+    for (const auto order : {cpu_device::Order::ascending, cpu_device::Order::descending}) {
+      EXPECT_HAS(fault(order), says);
+      EXPECT_HAS(fault(order), also);
+      EXPECT_EQ(of(32, loads_from, aligned.data())(order), "");
+      EXPECT_EQ(dynamic(64 * 16, rotate_vectors<true, true>, 0)(order), "");
+    }
   }
+  EXPECT_EQ(ints[0], 0) << "a thread went on after a barrier that not all reach";
 }
 
 TEST(CpuDevice, ItRunsOnAfterAFault) {
   for (int i = 0; i < 3; ++i) {
-    EXPECT_HAS(fault_of(both[0], 64, two_barriers), "barrier");
+    EXPECT_HAS(fault_of(cpu_device::Order::ascending, 64, two_barriers), "barrier");
     int values[64] = {1};
     launch("rotate", rotate<true, true>, grid_of(1), 64, nullptr, values);
     EXPECT_EQ(values[62], 1);
@@ -180,7 +153,7 @@ TEST(CpuDevice, ItRunsOnAfterAFault) {
 }
 
 TEST(CpuDevice, AnImpossibleGridOrBlockIsRefused) {
-  EXPECT_HAS(fault_of(both[0], 48, two_barriers), "a block of 48 threads");
+  EXPECT_HAS(fault_of(cpu_device::Order::ascending, 48, two_barriers), "a block of 48 threads");
   EXPECT_THROW(launch("none", two_barriers, grid_of(0), 32, nullptr), cpu_device::Fault);
   EXPECT_THROW(launch("high", two_barriers, grid_of(1, 65536), 32, nullptr), cpu_device::Fault);
 }
