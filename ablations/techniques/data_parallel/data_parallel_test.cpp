@@ -2,22 +2,13 @@
 // has more ranks.
 #include "model/data_parallel.h"
 
-#include "ablations/gpt2/observe.h"
-#include "ablations/techniques/operations.h"
-#include "ablations/techniques/techniques.h"
-#include "model/trainer.h"
-#include "tests/ablations/techniques/numbers.h"
+#include "tests/ablations/techniques/proven.h"
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 namespace data_parallel_test {
 
-using namespace ablations;
-using namespace model;
-
-constexpr int64_t accumulation = 2;
+using namespace proven;
 
 const Recipe separate, master{.cross_entropy = CrossEntropy::fused,
                               .norm = Norm::fused,
@@ -30,39 +21,27 @@ Recipe with(Parallel parallel, Recipe recipe) {
   return recipe;
 }
 
-struct Steps {
-  Observed observed;
-  std::vector<double> losses;
-};
-
-Steps steps_of(const Recipe& recipe) {
+// What was seen, and the losses.
+std::pair<RunFacts, std::vector<double>> steps_of(const Recipe& recipe) {
   const TokenStream stream = numbers::text();
-  Trainer trainer(preset("tiny"), recipe,
-                  {.B = 2, .T = 32, .accumulation = accumulation, .max_steps = 3 + observed_steps}, stream,
+  Trainer trainer(preset("tiny"), recipe, {.B = 2, .T = 32, .accumulation = 2, .max_steps = 3 + observed_steps}, stream,
                   step_parts());
   trainer.step();
   trainer.step_alone();  // of one rank: the same step
   trainer.step();
-  Observed observed = observe(trainer);
-  return {std::move(observed), trainer.losses()};
-}
-
-bool passes(const Recipe& claimed, const Observations& observations, const char* field = "data_parallel") {
-  const std::vector<Proof> all = prove(claimed, {.observations = observations, .attentions = 2 * accumulation});
-  return std::ranges::find(all, field, &Proof::field)->passed;
+  RunFacts run = facts_of(observe(trainer).observations);
+  return {run, trainer.losses()};
 }
 
 TEST(DataParallelTechnique, IsProvenByWhatIsReduced) {
   for (const Recipe& recipe : {separate, master}) {
     const Recipe none = with(Parallel::none, recipe), ddp = with(Parallel::ddp, recipe);
-    const Steps off = steps_of(none), on = steps_of(ddp);
-    const Observations &of_off = off.observed.observations, &of_on = on.observed.observations;
-    EXPECT_TRUE(passes(none, of_off));
-    EXPECT_TRUE(passes(ddp, of_on));
-    EXPECT_FALSE(passes(none, of_on));
-    EXPECT_FALSE(passes(ddp, of_off));
-    EXPECT_TRUE(passes(ddp, of_on, "weights"));
-    EXPECT_EQ(on.losses, off.losses) << "the mean over one rank changes nothing";
+    const auto [of_off, losses_off] = steps_of(none);
+    const auto [of_on, losses_on] = steps_of(ddp);
+    EXPECT_TRUE(passes("data_parallel", none, of_off) && passes("data_parallel", ddp, of_on));
+    EXPECT_FALSE(passes("data_parallel", none, of_on) || passes("data_parallel", ddp, of_off));
+    EXPECT_TRUE(passes("weights", ddp, of_on));
+    EXPECT_EQ(losses_on, losses_off) << "the mean over one rank changes nothing";
   }
 }
 
@@ -82,16 +61,17 @@ TEST(DataParallel, AnInterruptTravelsWithTheGradients) {
 }
 
 TEST(DataParallelTechnique, AGradientThatIsLeftOutOrReducedTwiceIsFound) {
-  const Observations on = steps_of(with(Parallel::ddp, separate)).observed.observations;
+  const Recipe ddp = with(Parallel::ddp, separate);
+  const RunFacts on = steps_of(ddp).first;
   for (const double times : {0.5, 2.0}) {
-    Observations other = on;
-    other.all_reduces->bytes = static_cast<int64_t>(times * static_cast<double>(on.all_reduces->bytes));
-    EXPECT_FALSE(passes(with(Parallel::ddp, separate), other)) << times;
+    RunFacts other = on;
+    int64_t& bytes = other.observations.all_reduces->bytes;
+    bytes = static_cast<int64_t>(times * static_cast<double>(bytes));
+    EXPECT_FALSE(passes("data_parallel", ddp, other)) << times;
   }
-  Observations unwatched = on;
-  unwatched.all_reduces.reset();
-  EXPECT_FALSE(passes(with(Parallel::ddp, separate), unwatched));
-  EXPECT_FALSE(passes(separate, unwatched));
+  RunFacts unwatched = on;
+  unwatched.observations.all_reduces.reset();
+  EXPECT_FALSE(passes("data_parallel", ddp, unwatched) || passes("data_parallel", separate, unwatched));
 }
 
 }  // namespace data_parallel_test

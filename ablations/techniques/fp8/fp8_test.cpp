@@ -1,21 +1,15 @@
 // fp8 on a CPU, where it is emulated: proven by its products, refused where it cannot be, and a training's loss.
-#include "ablations/gpt2/observe.h"
-#include "ablations/techniques/operations.h"
-#include "ablations/techniques/techniques.h"
-#include "model/trainer.h"
-#include "tests/ablations/techniques/numbers.h"
+#include "tests/ablations/techniques/proven.h"
 #include "tests/harness/machines.h"
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <numeric>
 #include <random>
 
 namespace fp8_test {
 
-using namespace ablations;
-using namespace model;
+using namespace proven;
 
 Recipe recipe_with(Fp8 fp8) {
   return {.autocast = Autocast::bf16,
@@ -29,34 +23,15 @@ Recipe recipe_with(Fp8 fp8) {
           .fp8 = fp8};
 }
 
-Proof proof(Fp8 claimed, Fp8 made) {
-  const TokenStream stream = numbers::text();
-  Trainer trainer(preset("tiny"), recipe_with(made), {.B = 2, .T = 32, .max_steps = 1 + observed_steps}, stream,
-                  step_parts());
-  trainer.step();
-  const std::vector<Proof> all =
-      prove(recipe_with(claimed), {.observations = observe(trainer).observations, .attentions = 2});
-  return *std::ranges::find(all, "fp8", &Proof::field);
-}
-
 TEST(Fp8Technique, IsProvenByItsProducts) {
-  for (const Fp8 made : {Fp8::off, Fp8::head, Fp8::all}) {
-    for (const Fp8 claimed : {Fp8::off, Fp8::head, Fp8::all}) {
-      const Proof found = proof(claimed, made);
-      EXPECT_EQ(found.passed, claimed == made) << found.expected << "; " << found.observed;
-    }
-  }
+  expect_told_apart("fp8", {recipe_with(Fp8::off), recipe_with(Fp8::head), recipe_with(Fp8::all)});
 }
 
 TEST(Fp8Technique, OneProductThatFellBackFailsTheProof) {
-  Counts products{{"head forward e4m3", 2}, {"head dgrad e5m2", 2}};
-  const auto passes = [&] {
-    const auto all = prove(recipe_with(Fp8::head), {.observations = {.fp8_products = products}});
-    return std::ranges::find(all, "fp8", &Proof::field)->passed;
-  };
-  EXPECT_TRUE(passes());
-  products = {{"head forward e4m3", 2}, {"head dgrad e5m2", 1}, {"head dgrad bf16", 1}};
-  EXPECT_FALSE(passes());
+  RunFacts run{.observations = {.fp8_products = Counts{{"head forward e4m3", 2}, {"head dgrad e5m2", 2}}}};
+  EXPECT_TRUE(passes("fp8", recipe_with(Fp8::head), run));
+  run.observations.fp8_products = Counts{{"head forward e4m3", 2}, {"head dgrad e5m2", 1}, {"head dgrad bf16", 1}};
+  EXPECT_FALSE(passes("fp8", recipe_with(Fp8::head), run));
 }
 
 TEST(Fp8Technique, SaysWhatItNeeds) {

@@ -1,38 +1,17 @@
 // Query, key and value as one product and as three: the same numbers and gradients, each is seen to be what it is, and
 // the copies of the input that three products make are counted.
-#include "ablations/gpt2/observe.h"
-#include "ablations/techniques/operations.h"
 #include "ablations/techniques/step_memory.h"
-#include "ablations/techniques/techniques.h"
-#include "model/trainer.h"
-#include "tests/ablations/techniques/numbers.h"
+#include "tests/ablations/techniques/proven.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 namespace qkv_products_test {
 
-using namespace ablations;
-using namespace model;
+using namespace proven;
 using at::Tensor;
 
 constexpr Recipe one{.qkv_products = QkvProducts::one}, three{.qkv_products = QkvProducts::three};
-
-Observed seen(const Recipe& recipe, const decltype(Ops::qkv)& replaced = nullptr) {
-  const TokenStream stream = numbers::text();
-  Trainer trainer(preset("tiny"), recipe, {.B = 2, .T = 32, .accumulation = 2, .max_steps = 1 + observed_steps}, stream,
-                  step_parts());
-  if (replaced) trainer.ops().qkv = replaced;
-  trainer.step();
-  return observe(trainer);
-}
-
-bool passes(const Recipe& claimed, const Observed& observed) {
-  const auto proofs = prove(claimed, {.observations = observed.observations, .attentions = 2 * 2});
-  return std::ranges::find(proofs, "qkv_products", &Proof::field)->passed;
-}
 
 TEST(QkvProducts, AreTheSameNumbersAndGradients) {
   at::manual_seed(3);
@@ -49,17 +28,12 @@ TEST(QkvProducts, AreTheSameNumbersAndGradients) {
 }
 
 TEST(QkvProducts, AreProvenByTheirNumber) {
-  const Observed of_one = seen(one), of_three = seen(three);
-  EXPECT_TRUE(passes(one, of_one));
-  EXPECT_TRUE(passes(three, of_three));
-  EXPECT_FALSE(passes(one, of_three));
-  EXPECT_FALSE(passes(three, of_one));
+  expect_told_apart("qkv_products", {one, three});
   // One layer of two does the other thing.
-  const Observed of_both = seen(one, [n = 0](const Tensor& x, const Tensor& weight, const Tensor& bias) mutable {
-    return ops_for(n++ % 2 == 0 ? one : three).qkv(x, weight, bias);
-  });
-  EXPECT_FALSE(passes(one, of_both));
-  EXPECT_FALSE(passes(three, of_both));
+  const auto both = [](Trainer& trainer) { trainer.ops().qkv = by_turns(ops_for(one).qkv, ops_for(three).qkv); };
+  const RunFacts of_both = facts(one, both);
+  EXPECT_FALSE(passes("qkv_products", one, of_both));
+  EXPECT_FALSE(passes("qkv_products", three, of_both));
 }
 
 // Under autocast; a stream of 16 bits they share.

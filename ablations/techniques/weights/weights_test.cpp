@@ -1,24 +1,17 @@
 // Master weights: seen to be on and off, one layer that does otherwise is found, and what they hold in memory.
-#include "ablations/gpt2/observe.h"
 #include "ablations/techniques/cuda/built.h"
-#include "ablations/techniques/operations.h"
-#include "ablations/techniques/techniques.h"
 #include "harness/observe/operation_log.h"
 #include "model/gradients.h"
-#include "model/trainer.h"
-#include "tests/ablations/techniques/numbers.h"
+#include "tests/ablations/techniques/proven.h"
 #include "tests/harness/machines.h"
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <functional>
 #include <string_view>
 
 namespace weights_test {
 
-using namespace ablations;
-using namespace model;
+using namespace proven;
 using at::Tensor;
 
 Recipe fused_recipe(Autocast autocast = Autocast::off, Products products = Products::aten) {
@@ -35,69 +28,34 @@ Recipe master(Recipe recipe) {
   return recipe;
 }
 
-Observed seen(
-    const Recipe& recipe, const std::function<void(Trainer&)>& sabotage = [](Trainer&) {}) {
-  const TokenStream stream = numbers::text();
-  Trainer trainer(preset("tiny"), recipe, {.B = 2, .T = 32, .accumulation = 2, .max_steps = 1 + observed_steps}, stream,
-                  step_parts());
-  sabotage(trainer);
-  trainer.step();
-  return observe(trainer);
-}
-
-std::vector<Proof> proofs(const Recipe& claimed, const Observed& observed) {
-  return prove(claimed, {.observations = observed.observations, .attentions = 2 * 2});
-}
-
-Proof proof(const Recipe& claimed, const Observed& observed) {
-  const std::vector<Proof> all = proofs(claimed, observed);
-  return *std::ranges::find(all, "weights", &Proof::field);
-}
-
 TEST(WeightsTechnique, IsProvenByGradientsAndTypes) {
-  for (const Autocast autocast : {Autocast::off, Autocast::bf16}) {
-    const Recipe off = fused_recipe(autocast), on = master(off);
-    const Observed of_off = seen(off), of_on = seen(on);
-    EXPECT_TRUE(proof(off, of_off).passed) << proof(off, of_off).observed;
-    EXPECT_TRUE(proof(on, of_on).passed) << proof(on, of_on).observed;
-    EXPECT_FALSE(proof(off, of_on).passed);
-    EXPECT_FALSE(proof(on, of_off).passed);
-  }
+  const Recipe low = fused_recipe(Autocast::bf16), high = fused_recipe();
+  expect_told_apart("weights", {low, master(low)});
+  expect_told_apart("weights", {high, master(high)});
   // Float32 weights under autocast are no split ones, and the other way round.
-  EXPECT_FALSE(proof(master(fused_recipe(Autocast::bf16)), seen(master(fused_recipe()))).passed);
-  EXPECT_FALSE(proof(master(fused_recipe()), seen(master(fused_recipe(Autocast::bf16)))).passed);
+  EXPECT_FALSE(passes("weights", master(low), facts(master(high))));
+  EXPECT_FALSE(passes("weights", master(high), facts(master(low))));
 }
 
 TEST(WeightsTechnique, DisturbsNoOtherProof) {
   for (const Products products : {Products::aten, Products::packed}) {
     Recipe recipe = master(fused_recipe(Autocast::off, products));
     recipe.vocabulary_rows = 50304;
-    const Observed observed = seen(recipe);
-    for (const Proof& one : proofs(recipe, observed)) {
-      EXPECT_TRUE(one.passed || one.field == "host_memory") << one.field << ": " << one.observed;
-    }
+    const RunFacts run = facts(recipe);
+    expect_all_proven(recipe, run);
     Recipe separate = recipe;
     separate.weights = Weights::separate;
-    const std::vector<Proof> of_separate = proofs(separate, observed);
-    EXPECT_FALSE(std::ranges::find(of_separate, "optimizer", &Proof::field)->passed);
+    EXPECT_FALSE(passes("optimizer", separate, run));
   }
 }
 
-TEST(WeightsTechnique, OneGradientThatIsNotWrittenIsSeen) {
+TEST(WeightsTechnique, OneGradientThatIsNotWrittenInPlaceIsSeen) {
   const Recipe recipe = master(fused_recipe());
-  const auto falls_back = [](Trainer& trainer) {
-    trainer.ops().linear = [own = trainer.ops().linear, n = 0](const Tensor& x, const Tensor& weight,
-                                                               const Tensor& bias) mutable {
-      return ++n % 2 == 0 ? own(x, weight, bias) : reference_ops().linear(x, weight, bias);
-    };
-  };
-  const Proof found = proof(recipe, seen(recipe, falls_back));
+  const Proof found = proof("weights", recipe, facts(recipe, [](Trainer& trainer) {
+                              trainer.ops().linear = by_turns(reference_ops().linear, trainer.ops().linear);
+                            }));
   EXPECT_FALSE(found.passed);
   EXPECT_NE(found.observed.find("of 28 parameters 26 have"), std::string::npos) << found.observed;
-}
-
-TEST(WeightsTechnique, AGradientOfAutogradsOwnIsSeen) {
-  const Recipe recipe = master(fused_recipe());
   const auto one_of_autograds = [](Trainer& trainer) {
     const Tensor more = at::zeros({32}).requires_grad_(true);
     trainer.ops().linear = [own = trainer.ops().linear, more](const Tensor& x, const Tensor& weight,
@@ -105,7 +63,7 @@ TEST(WeightsTechnique, AGradientOfAutogradsOwnIsSeen) {
       return own(x, weight, bias) + more;
     };
   };
-  EXPECT_FALSE(proof(recipe, seen(recipe, one_of_autograds)).passed);
+  EXPECT_FALSE(passes("weights", recipe, facts(recipe, one_of_autograds)));
 }
 
 // A trace of a CPU takes for idle time what observers do not see.
