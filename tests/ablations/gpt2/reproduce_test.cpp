@@ -1,19 +1,25 @@
 // What of a record decides whether a run can be made again, and what counts as the same losses.
 #include "ablations/gpt2/reproduce.h"
 
+#include "tests/ablations/refusal.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <functional>
 #include <optional>
-#include <stdexcept>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 namespace reproduce_test {
 
 using namespace ablations;
 using files::Json;
+using refusals::has;
 
 Record record() {
   Record record;
@@ -35,89 +41,62 @@ Record record() {
 }
 
 TEST(Reproduce, ARecordHoldsTheRun) {
-  const RunOptions options = options_of(record(), "record.json");
-  EXPECT_EQ(options.id, "r1-00-start");
-  EXPECT_EQ(options.model, "tiny");
-  EXPECT_EQ(options.B, 3);
-  EXPECT_EQ(options.T, 16);
-  EXPECT_EQ(options.accumulation, 2);
-  EXPECT_EQ(options.positions, 80);
-  EXPECT_EQ(options.warmup_steps, 1);
-  EXPECT_EQ(options.timed_steps, 2);
-  EXPECT_EQ(options.seed, 7U);
-  EXPECT_EQ(options.threads, 2);
-  EXPECT_EQ(options.recipe, (model::Recipe{.attention = model::Attention::flash}));
-  EXPECT_EQ(options.applied, std::vector<std::string>{"flash"});
+  const RunOptions o = options_of(record(), "record.json");
+  EXPECT_EQ(std::tie(o.id, o.model, o.applied), std::tuple("r1-00-start", "tiny", std::vector<std::string>{"flash"}));
+  EXPECT_EQ(std::tie(o.B, o.T, o.accumulation, o.positions, o.warmup_steps, o.timed_steps, o.seed, o.threads),
+            std::tuple(3, 16, 2, 80, 1, 2, 7U, 2));
+  EXPECT_EQ(o.recipe, (model::Recipe{.attention = model::Attention::flash}));
 }
 
 TEST(Reproduce, ARecordWithoutARunIsRefused) {
-  const auto refused = [](const std::function<void(Record&)>& edit) {
+  using Edit = void (*)(Record&);
+  for (const auto& [edit, words] : std::vector<std::pair<Edit, const char*>>{
+           {[](Record&) {}, "accepted"},
+           {[](Record& one) { one.status = RunStatus::failed; }, "record.json: a run that failed"},
+           {[](Record& one) { one.observations["peer"] = Json::object(); }, "is a run of PyTorch"},
+           {[](Record& one) { one.workload.model = "gpt9"; }, "gpt9"},
+           {[](Record& one) { one.timing.warmup_steps = 3; }, "3 steps of warm-up, 3 times"},
+           {[](Record& one) { one.timing.loss = {1.0}; }, "1 losses"},
+           {[](Record& one) { one.recipe["attention"] = "none"; }, "got \"none\""}}) {
     Record changed = record();
     edit(changed);
-    try {
-      (void)options_of(changed, "record.json");
-    } catch (const std::invalid_argument& error) {
-      return std::string(error.what());
-    }
-    return std::string("accepted");
-  };
-  EXPECT_EQ(refused([](Record&) {}), "accepted");
-  EXPECT_NE(refused([](Record& one) { one.status = RunStatus::failed; }).find("record.json: a run that failed"),
-            std::string::npos);
-  EXPECT_NE(refused([](Record& one) { one.observations["peer"] = Json::object(); }).find("is a run of PyTorch"),
-            std::string::npos);
-  EXPECT_NE(refused([](Record& one) { one.workload.model = "gpt9"; }).find("gpt9"), std::string::npos);
-  EXPECT_NE(refused([](Record& one) { one.timing.warmup_steps = 3; }).find("3 steps of warm-up, 3 times"),
-            std::string::npos);
-  EXPECT_NE(refused([](Record& one) { one.timing.loss = {1.0}; }).find("1 losses"), std::string::npos);
-  EXPECT_NE(refused([](Record& one) { one.recipe["attention"] = "none"; }).find("got \"none\""), std::string::npos);
+    EXPECT_TRUE(has(refusals::refusal_of([&] { return options_of(changed, "record.json"); }), words));
+  }
 }
 
 TEST(Reproduce, ProgramsDifferByWhatDecidesBits) {
-  const Environment environment = record().environment;
-  using Edit = std::function<void(Environment&)>;
-  const auto edited = [&](const Edit& edit) {
-    Environment other = environment;
-    edit(other);
-    return other;
+  using Edit = void (*)(Environment&);
+  const Edit nothing = [](Environment&) {}, changed = [](Environment&it) { it.git_dirty = true; };
+  const Edit changed_ab = [](Environment& it) { it.git_dirty = true, it.program_sha256 = "ab"; };
+  const Edit changed_cd = [](Environment& it) { it.git_dirty = true, it.program_sha256 = "cd"; };
+  const Edit outside = [](Environment& it) { it.git_commit = "unknown", it.program_sha256 = "ab"; };
+  const Edit cuda12 = [](Environment&it) { it.cuda = "12.8"; }, cuda13 = [](Environment&it) { it.cuda = "13.0"; };
+  struct Case {
+    Edit one, other;
+    std::string differences;
+    size_t unknown = 0;
+    bool cuda = false;
   };
-  const auto compared = [&](const Edit& edit) { return compare_programs(environment, edited(edit), /*cuda=*/false); };
-  const ProgramComparison itself = compare_programs(environment, environment, /*cuda=*/false);
-  EXPECT_TRUE(itself.differences.empty() && itself.unknown.empty());
-  EXPECT_EQ(compared([](Environment& other) {
-              other.torch = "2.12.0";
-              other.git_commit = "def";
-            }).differences,
-            (std::vector<std::string>{"git_commit: \"abc\" against \"def\"", "torch: \"2.11.0\" against \"2.12.0\""}));
-  EXPECT_EQ(compared([](Environment& other) { other.compiler = "13"; }).differences.size(), 1U);
-  EXPECT_TRUE(compared([](Environment& other) {
-                other.threads = 3;
-                other.cpu.model = "B";
-              }).differences.empty());
-  const ProgramComparison changed = compared([](Environment& other) { other.git_dirty = true; });
-  EXPECT_TRUE(changed.differences.empty());
-  EXPECT_EQ(changed.unknown.size(), 1U);
-  const auto with_changes = [&](const std::string& sha256) {
-    return edited([&](Environment& other) {
-      other.git_dirty = true;
-      other.program_sha256 = std::optional(sha256);
-    });
-  };
-  const auto same = compare_programs(with_changes("ab"), with_changes("ab"), /*cuda=*/false);
-  EXPECT_TRUE(same.differences.empty() && same.unknown.empty());
-  const auto rebuilt = compare_programs(with_changes("ab"), with_changes("cd"), /*cuda=*/false);
-  EXPECT_EQ(rebuilt.differences, std::vector<std::string>{"program_sha256: \"ab\" against \"cd\""});
-  EXPECT_EQ(compared([](Environment& other) { other.git_commit = "unknown"; }).unknown.size(), 1U);
-  Environment outside;
-  outside.git_commit = "unknown";
-  outside.git_dirty = false;
-  outside.program_sha256 = std::optional<std::string>("ab");
-  EXPECT_TRUE(compare_programs(outside, outside, /*cuda=*/false).unknown.empty());
-  Environment older = environment, newer = environment;
-  older.cuda = std::optional<std::string>("12.8");
-  newer.cuda = std::optional<std::string>("13.0");
-  EXPECT_TRUE(compare_programs(older, newer, /*cuda=*/false).differences.empty());
-  EXPECT_EQ(compare_programs(older, newer, /*cuda=*/true).differences.size(), 1U);
+  for (const Case& each :
+       std::vector<Case>{{nothing, nothing, ""},
+                         {nothing, [](Environment& it) { it.torch = "2.12.0", it.git_commit = "def"; },
+                          "git_commit: \"abc\" against \"def\"; torch: \"2.11.0\" against \"2.12.0\""},
+                         {nothing, [](Environment& it) { it.compiler = "13"; }, "compiler: \"12\" against \"13\""},
+                         {nothing, [](Environment& it) { it.threads = 3, it.cpu.model = "B"; }, ""},
+                         {nothing, changed, "", 1},
+                         {changed_ab, changed_ab, ""},
+                         {changed_ab, changed_cd, "program_sha256: \"ab\" against \"cd\"", 2},
+                         {nothing, [](Environment& it) { it.git_commit = "unknown"; }, "", 1},
+                         {outside, outside, ""},
+                         {cuda12, cuda13, ""},
+                         {cuda12, cuda13, "cuda: \"12.8\" against \"13.0\"", 0, true}}) {
+    Environment one = record().environment, other = one;
+    each.one(one);
+    each.other(other);
+    const ProgramComparison found = compare_programs(one, other, each.cuda);
+    EXPECT_EQ(fmt::format("{}", fmt::join(found.differences, "; ")), each.differences);
+    EXPECT_EQ(found.unknown.size(), each.unknown) << each.differences;
+  }
 }
 
 TEST(Reproduce, LossesAreTheSameToTheBitOrNot) {
@@ -153,20 +132,13 @@ TEST(Reproduce, LossesAreTheSameToTheBitOrNot) {
   for (const Edit& edit : elsewhere) EXPECT_EQ(compared({10.5, 9.0, 8.0}, edit).excuses.size(), 1U);
 }
 
-TEST(Reproduce, OneThreadRepeatsToTheBit) {
-  Record one = record();
-  one.environment.threads = 1;
-  Record again = one;
-  again.timing.loss[1] = std::nextafter(9.25F, 10.0F);
-  const Reproduction nearly = compare_losses(one, again);
-  EXPECT_EQ(*nearly.largest_ulps, 1);
-  EXPECT_TRUE(nearly.excuses.empty());
-}
-
-TEST(Reproduce, OtherPositionsAreAnExcuse) {
+TEST(Reproduce, OneThreadRepeatsToTheBitAndOtherPositionsAreAnExcuse) {
   Record one = record(), again = record();
+  one.environment.threads = again.environment.threads = 1;
+  again.timing.loss[1] = std::nextafter(9.25F, 10.0F);
+  EXPECT_EQ(*compare_losses(one, again).largest_ulps, 1);
+  EXPECT_TRUE(compare_losses(one, again).excuses.empty());
   again.timing.loss = {10.5, 9.0, 8.0};
-  one.workload.positions = 128;
   again.workload.positions = 64;
   EXPECT_EQ(compare_losses(one, again).excuses.size(), 1U);
 }

@@ -65,16 +65,6 @@ TEST(Shard, IsReadFromText) {
   }
 }
 
-TEST(Shard, SurvivesJson) {
-  Plan plan = plan_of(2);
-  plan.shard = Shard{2, 3};
-  files::Json json = json_of(plan);
-  (void)value_from<Plan>(json, "the plan");
-  EXPECT_EQ(json_of(value_from<Plan>(json, "here")), json);
-  json["shard"]["index"] = 4;
-  EXPECT_THROW((void)value_from<Plan>(json, "here"), std::invalid_argument);
-}
-
 TEST(SamePlan, WhereFilesLieAndWhichShardItIsDoNotCount) {
   Plan plan = plan_of(4), other = plan_of(4);
   other.shard = Shard{2, 4};
