@@ -32,20 +32,23 @@ Environment read(const Json& json) { return value_from<Environment>(json, "the e
 const Environment environment = read(said);
 
 TEST(Setting, OfAGpuHasItsDriverAndOfACpuItsThreads) {
-  const Json gpu = json_of(setting_of(environment, workload, {{"device", "cuda"}, {"autocast", "bf16"}}));
-  EXPECT_EQ(gpu.at("device"), "NVIDIA H200");
-  EXPECT_EQ(gpu.at("driver"), "580.82.07");
-  EXPECT_EQ(gpu.at("dtype"), "bf16");
-  EXPECT_EQ(gpu.at("batch"), 16);
-  EXPECT_FALSE(gpu.contains("threads"));
-  const Json cpu = json_of(setting_of(environment, workload, {{"device", "cpu"}, {"autocast", "off"}}));
-  EXPECT_EQ(cpu.at("device"), "AMD EPYC");
-  EXPECT_EQ(cpu.at("threads"), 2);
-  EXPECT_EQ(cpu.at("cores"), 2);
-  EXPECT_EQ(cpu.at("cpu_capability"), "AVX512");
-  EXPECT_EQ(cpu.at("kernel_switches"), "none");
-  EXPECT_EQ(cpu.at("dtype"), "float32");
-  EXPECT_FALSE(cpu.contains("driver"));
+  const auto expect_has = [](const Json& recipe, const Json& facts, const char* lacks) {
+    const Json setting = json_of(setting_of(environment, workload, recipe));
+    Json merged = setting;
+    merged.update(facts);
+    EXPECT_EQ(merged, setting);
+    EXPECT_FALSE(setting.contains(lacks)) << setting;
+  };
+  expect_has({{"device", "cuda"}, {"autocast", "bf16"}},
+             {{"device", "NVIDIA H200"}, {"driver", "580.82.07"}, {"dtype", "bf16"}, {"batch", 16}}, "threads");
+  expect_has({{"device", "cpu"}, {"autocast", "off"}},
+             {{"device", "AMD EPYC"},
+              {"threads", 2},
+              {"cores", 2},
+              {"cpu_capability", "AVX512"},
+              {"kernel_switches", "none"},
+              {"dtype", "float32"}},
+             "driver");
 }
 
 TEST(Setting, WhatItsSourceDoesNotSayIsNullAndWhatAnOlderFileLacksStaysAway) {
@@ -130,15 +133,15 @@ TEST(Setting, OneProgramIsKnownByItsCommitOrElseItsFile) {
                  {"git_dirty", dirty},
                  {"program_sha256", sha256}});
   };
-  EXPECT_TRUE(are_of_one_program(program("a", false, nullptr), program("a", false, nullptr)));
-  EXPECT_FALSE(are_of_one_program(program("a", false, nullptr), program("b", false, nullptr)));
-  EXPECT_TRUE(are_of_one_program(program("a", true, "1"), program("a", true, "1")));
-  EXPECT_FALSE(are_of_one_program(program("a", true, "1"), program("a", true, "2")));
+  const auto a = program("a", false, nullptr), changed1 = program("a", true, "1");
+  EXPECT_TRUE(are_of_one_program(a, a) && are_of_one_program(changed1, changed1));
+  EXPECT_FALSE(are_of_one_program(a, program("b", false, nullptr)));
+  EXPECT_FALSE(are_of_one_program(changed1, program("a", true, "2")));
   EXPECT_FALSE(are_of_one_program(program("a", true, nullptr), program("a", true, nullptr)));
   // Built outside of git, every program has the commit "unknown".
-  EXPECT_FALSE(are_of_one_program(program("unknown", false, nullptr), program("unknown", false, nullptr)));
-  EXPECT_FALSE(are_of_one_program(program("unknown", false, "1"), program("unknown", false, "2")));
-  EXPECT_TRUE(are_of_one_program(program("unknown", false, "1"), program("unknown", false, "1")));
+  const auto outside = program("unknown", false, nullptr), outside1 = program("unknown", false, "1");
+  EXPECT_TRUE(are_of_one_program(outside1, outside1));
+  EXPECT_FALSE(are_of_one_program(outside, outside) || are_of_one_program(outside1, program("unknown", false, "2")));
   EXPECT_FALSE(are_of_one_program({}, {}));
 }
 

@@ -3,6 +3,7 @@
 
 #include "ablations/plan/make_plan.h"
 #include "ablations/plan/shard.h"
+#include "tests/ablations/refusal.h"
 #include "tests/study/planted_study.h"
 
 #include <gtest/gtest.h>
@@ -27,12 +28,7 @@ class StudyFolder : public PlantedStudy {
   }
 
   std::string refusal(Unnamed unnamed) const {
-    try {
-      check_records_are_of(plan_, folder_, unnamed);
-    } catch (const std::invalid_argument& error) {
-      return error.what();
-    }
-    return "accepted";
+    return refusals::refusal_of([&] { return check_records_are_of(plan_, folder_, unnamed), 0; });
   }
 };
 

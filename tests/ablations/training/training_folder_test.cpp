@@ -6,6 +6,8 @@
 #include "model/config.h"
 #include "model/safetensors.h"
 #include "study/training/training_log.h"
+#include "tests/ablations/refusal.h"
+#include "tests/ablations/techniques/numbers.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -14,8 +16,6 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <functional>
-#include <stdexcept>
 #include <system_error>
 #include <vector>
 
@@ -23,12 +23,7 @@ namespace training_folder_test {
 
 using namespace study;
 namespace fs = std::filesystem;
-
-model::TokenStream text() {
-  model::TokenStream stream{.source = "made up"};
-  for (size_t i = 0; i < 500; ++i) stream.tokens.push_back(static_cast<uint16_t>(i * i % 97 * 500));
-  return stream;
-}
+using refusals::has, refusals::refusal_of;
 
 Training training_of(uint64_t seed = 1) {
   Training training{.created = "2026-11-26T10:00:00Z", .recipe_from = "--recipe"};
@@ -50,15 +45,6 @@ std::vector<std::string> names_in(const fs::path& folder) {
   return names;
 }
 
-std::string refusal(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "accepted";
-}
-
 class Folder : public testing::Test {
  protected:
   Folder() { create_training(training_of(), folder_); }
@@ -72,7 +58,7 @@ class Folder : public testing::Test {
 
   const files::TemporaryFolder temporary_{"training-test"};
   const fs::path folder_ = temporary_.path();
-  const model::TokenStream text_ = text();
+  const model::TokenStream text_ = numbers::text_that_repeats(500);
   const model::Recipe recipe_{.vocabulary_rows = 50304};
   model::Trainer trainer_{model::preset("tiny"), recipe_, trainer_options(training_of().settings), text_,
                           model::step_parts()};
@@ -80,15 +66,17 @@ class Folder : public testing::Test {
 
 TEST_F(Folder, BeginsOnceAndInAnEmptyOne) {
   EXPECT_EQ(json_of(open_training(folder_)), json_of(training_of()));
-  EXPECT_NE(refusal([&] { check_may_begin_training(folder_); }).find("holds a training already; --resume continues it"),
-            std::string::npos);
   const files::TemporaryFolder other("training-test");
-  EXPECT_EQ(refusal([&] { check_may_begin_training(other.path()); }), "accepted");
-  EXPECT_EQ(refusal([&] { (void)open_training(other.path()); }),
+  const auto begin = [](const fs::path& folder) {
+    return refusal_of([&] { return check_may_begin_training(folder), create_training(training_of(), folder), 0; });
+  };
+  EXPECT_TRUE(has(begin(folder_), "holds a training already; --resume continues it"));
+  EXPECT_EQ(refusal_of([&] { return open_training(other.path()); }),
             other.path().string() + ": holds no training (no training.json)");
   std::ofstream(other.path() / "mine") << "mine";
-  EXPECT_NE(refusal([&] { create_training(training_of(), other.path()); }).find("is not empty (mine is in it)"),
-            std::string::npos);
+  EXPECT_TRUE(has(begin(other.path()), "is not empty (mine is in it)"));
+  fs::remove(other.path() / "mine");
+  EXPECT_EQ(begin(other.path()), "accepted");
 }
 
 TEST_F(Folder, KeepsTheLastCheckpointsAndTheBest) {
@@ -192,32 +180,28 @@ TEST_F(Folder, RefusesOthersCheckpoints) {
   const fs::path checkpoint = checkpoints.place_of(*checkpoints.latest());
   Training other = training_of(2);
   other.settings.recipe["autocast"] = "bf16";
-  EXPECT_EQ(refusal([&] { (void)latest_checkpoint(checkpoints, other); }),
+  EXPECT_EQ(refusal_of([&] { return latest_checkpoint(checkpoints, other); }),
             (checkpoint / "checkpoint.json").string() +
                 ": is not of the training that training.json describes: recipe/autocast: off against bf16; "
                 "seed: 1 against 2");
 
-  const model::Config larger{"larger", 2, 2, 64, 64};
-  model::Trainer of_larger(larger, recipe_, {.B = 1, .T = 8, .max_steps = 1}, text_, model::step_parts());
-  EXPECT_NE(
-      refusal([&] { load_checkpoint(of_larger, checkpoint); }).find("has shape (50257, 32); larger needs (50257, 64)"),
-      std::string::npos)
-      << refusal([&] { load_checkpoint(of_larger, checkpoint); });
-  model::Trainer unpadded(model::preset("tiny"), {}, {.B = 1, .T = 8, .max_steps = 1}, text_, model::step_parts());
-  EXPECT_NE(refusal([&] {
-              load_checkpoint(unpadded, checkpoint);
-            }).find("\"first_moment.wte.weight\" must be Float of shape (50257, 32), got Float of shape (50304, 32)"),
-            std::string::npos);
+  const auto loaded_by = [&](const model::Config& config, const model::Recipe& recipe) {
+    model::Trainer trainer(config, recipe, {.B = 1, .T = 8, .max_steps = 1}, text_, model::step_parts());
+    return refusal_of([&] { return load_checkpoint(trainer, checkpoint), 0; });
+  };
+  EXPECT_TRUE(has(loaded_by({"larger", 2, 2, 64, 64}, recipe_), "has shape (50257, 32); larger needs (50257, 64)"));
+  EXPECT_TRUE(has(loaded_by(model::preset("tiny"), {}),
+                  "\"first_moment.wte.weight\" must be Float of shape (50257, 32), got Float of shape (50304, 32)"));
 
   // Truncated, as by a copy that was cut off.
   fs::resize_file(checkpoint / "optimizer.safetensors", fs::file_size(checkpoint / "optimizer.safetensors") - 1);
-  EXPECT_NE(refusal([&] { load_checkpoint(trainer_, checkpoint); }).find("optimizer.safetensors"), std::string::npos);
+  EXPECT_TRUE(has(loaded_by(model::preset("tiny"), recipe_), "optimizer.safetensors"));
+  const auto reads = [&] { return Checkpoints(folder_, 2), 0; };
   std::ofstream(checkpoint / "checkpoint.json") << "{}";
-  EXPECT_NE(refusal([&] { const Checkpoints read(folder_, 2); }).find("checkpoint.json: not a checkpoint"),
-            std::string::npos);
+  EXPECT_TRUE(has(refusal_of(reads), "checkpoint.json: not a checkpoint"));
   fs::rename(checkpoint, folder_ / "moved");
   fs::create_directory_symlink(folder_ / "moved", checkpoint);
-  EXPECT_NE(refusal([&] { const Checkpoints read(folder_, 2); }).find("is a symbolic link"), std::string::npos);
+  EXPECT_TRUE(has(refusal_of(reads), "is a symbolic link"));
 }
 
 TEST_F(Folder, StaysWithoutLinksWhereSomethingElseHasTheirNames) {

@@ -4,11 +4,12 @@
 #include "ablations/techniques/operations.h"
 #include "model/config.h"
 #include "study/training/spikes.h"
+#include "tests/ablations/refusal.h"
+#include "tests/ablations/techniques/numbers.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,11 +19,7 @@ namespace training_loop_test {
 using namespace study;
 using Why = TrainingEnd::Why;
 
-model::TokenStream text(size_t count = 2000) {
-  model::TokenStream stream{.source = "made up"};
-  for (size_t i = 0; i < count; ++i) stream.tokens.push_back(static_cast<uint16_t>(i * i % 97 * 500));
-  return stream;
-}
+using numbers::text_that_repeats;
 
 // Six steps on the first 1,800 tokens, a validation loss over the others after every second.
 Training six_steps() {
@@ -57,7 +54,7 @@ struct Told {
 };
 
 Told told_by(const Training& training, TrainingHooks hooks = {}, bool saves = true) {
-  const TrainingData data = with_validation_share(text(), training.settings.validation_share);
+  const TrainingData data = with_validation_share(text_that_repeats(), training.settings.validation_share);
   check_data(data, training.settings);
   model::Trainer trainer(model::preset("tiny"), model::recipe_from_json(training.settings.recipe, "recipe"),
                          trainer_options(training.settings), data.training, model::step_parts());
@@ -183,25 +180,21 @@ TEST(CarryOn, MarksSpikes) {
 }
 
 TEST(TrainingData, KeepsTheLastPartForValidation) {
-  const TrainingData data = with_validation_share(text(1000), 0.25);
+  const TrainingData data = with_validation_share(text_that_repeats(1000), 0.25);
   EXPECT_EQ(data.training.tokens.size(), 750U);
   ASSERT_EQ(data.validation.tokens.size(), 250U);
-  EXPECT_EQ(data.training.tokens.back(), text().tokens[749]);
-  EXPECT_EQ(data.validation.tokens.front(), text().tokens[750]);
-  EXPECT_EQ(with_validation_share(text(1000), 0).training.tokens, text(1000).tokens);
-  EXPECT_TRUE(with_validation_share(text(1000), 0).validation.tokens.empty());
+  EXPECT_EQ(data.training.tokens.back(), text_that_repeats().tokens[749]);
+  EXPECT_EQ(data.validation.tokens.front(), text_that_repeats().tokens[750]);
+  EXPECT_EQ(with_validation_share(text_that_repeats(1000), 0).training.tokens, text_that_repeats(1000).tokens);
+  EXPECT_TRUE(with_validation_share(text_that_repeats(1000), 0).validation.tokens.empty());
 }
 
 TEST(TrainingData, RefusesBatchesThatDoNotFit) {
-  const auto refusal = [](size_t tokens, int64_t validation_batches) {
+  const auto refusal = [](int64_t tokens, int64_t validation_batches) {
     Training training = six_steps();
     training.settings.validation_batches = validation_batches;
-    try {
-      check_data(with_validation_share(text(tokens), 0.1), training.settings);
-    } catch (const std::invalid_argument& error) {
-      return std::string(error.what());
-    }
-    return std::string("accepted");
+    return refusals::refusal_of(
+        [&] { return check_data(with_validation_share(text_that_repeats(tokens), 0.1), training.settings), 0; });
   };
   EXPECT_EQ(refusal(170, 2), "accepted");
   EXPECT_EQ(refusal(170, 3),
