@@ -154,21 +154,18 @@ TEST(Climb, WithAGpuCountsFromIt) {
   EXPECT_EQ(climb(load_ladder("gpt2"), turing)[2].status, Rung::Status::not_applicable);
 }
 
-TEST(Climb, ARungThatChangesNothingIsNone) {
+TEST(Climb, LeavesOutWhatChangesNothingAndWhatIsNotDeterministic) {
   Ladder ladder = load_ladder("gpt2");
+  ladder.start["deterministic"] = true;
+  const auto deterministic = climb(ladder, hopper);
+  EXPECT_EQ(recipe_of(deterministic[find_rung(deterministic, "flash", "test", "gpt2")]).attention,
+            model::Attention::flash);
+  for (const Rung& rung : deterministic) EXPECT_TRUE(recipe_of(rung).deterministic) << rung.title;
   ladder.rungs = {"gpu", "residual16", "bf16"};  // a stream in autocast's type, before there is one
   const auto rungs = climb(ladder, hopper);
   EXPECT_EQ(rungs[2].status, Rung::Status::not_applicable);
   EXPECT_EQ(rungs[2].reason, "it changes nothing of what is on before it");
   EXPECT_EQ(rungs[3].applied, (std::vector<std::string>{"gpu", "bf16"}));
-}
-
-TEST(Climb, ADeterministicLadderTakesTheAttentionThatIs) {
-  Ladder ladder = load_ladder("gpt2");
-  ladder.start["deterministic"] = true;
-  const auto rungs = climb(ladder, hopper);
-  EXPECT_EQ(recipe_of(rungs[find_rung(rungs, "flash", "test", "gpt2")]).attention, model::Attention::flash);
-  for (const Rung& rung : rungs) EXPECT_TRUE(recipe_of(rung).deterministic) << rung.title;
 }
 
 TEST(Climb, OneDnnAndBf16RungsNeedACpuThatHasThem) {

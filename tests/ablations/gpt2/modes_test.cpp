@@ -166,11 +166,8 @@ TEST(Sweep, TheFirstRungNamedGuardsTheOthersAtItsValue) {
   EXPECT_EQ(rungs[5].reference, 3U);
   EXPECT_EQ(rungs[5].against, 3U);
   EXPECT_EQ(rungs[5].shape->accumulation, 2);
-}
-
-TEST(Sweep, TheLargestContextGivesThePositionsOfAll) {
-  const auto rungs = made("tiny", {.sweep = "context=32,256,128"}, cpu);
-  for (const Rung& rung : rungs) EXPECT_EQ(rung.shape->positions, 256);
+  // The largest context gives the positions of all.
+  for (const Rung& rung : made("tiny", {.sweep = "context=32,256,128"}, cpu)) EXPECT_EQ(rung.shape->positions, 256);
   for (const Rung& rung : made("tiny", {.sweep = "context=8,16"}, cpu)) EXPECT_EQ(rung.shape->positions, 64);
 }
 

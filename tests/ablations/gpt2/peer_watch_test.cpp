@@ -18,13 +18,7 @@ namespace peer_watch_test {
 using namespace ablations;
 
 Rung peer_rung() {
-  return {.optimization = "",
-          .title = "PyTorch",
-          .applied = {},
-          .recipe = plain_recipe(),
-          .status = Rung::Status::planned,
-          .reason = "",
-          .peer = "pytorch-eager"};
+  return {.title = "PyTorch", .recipe = plain_recipe(), .status = Rung::Status::planned, .peer = "pytorch-eager"};
 }
 
 Record record_of_peer() {

@@ -7,6 +7,7 @@
 #include "files/files.h"
 #include "files/resources.h"
 #include "results/record.h"
+#include "tests/ablations/refusal.h"
 #include "tests/harness/machines.h"
 
 #include <gtest/gtest.h>
@@ -16,6 +17,7 @@
 namespace estimate_test {
 
 using namespace ablations;
+using refusals::has;
 
 constexpr double gib = 1LL << 30;
 
@@ -59,23 +61,19 @@ TEST(Estimate, ALadderForThisMachineIsNotRefused) {
   const Estimate estimate = estimate_of(plan, two_cores);
   EXPECT_EQ(reason_against_running(plan, estimate, 8 * gib), "");
   EXPECT_EQ(reason_against_running(plan, estimate, 0), "") << "how much memory there is may not be known";
-  EXPECT_EQ(estimate_text(estimate, plan.runs).find("at least 4 minutes, 3.0 GiB"), 0U)
+  EXPECT_TRUE(estimate_text(estimate, plan.runs).starts_with("at least 4 minutes, 3.0 GiB"))
       << estimate_text(estimate, plan.runs);
 }
 
 TEST(Estimate, AnotherMachinesLadderTakesTooLongOrTooMuch) {
   const Plan plan = plan_of("gpt2", machines::cpu);  // B=16 T=1024
   const Estimate estimate = estimate_of(plan, two_cores);
-  EXPECT_NE(estimate_text(estimate, plan.runs).find(" hours, "), std::string::npos)
-      << estimate_text(estimate, plan.runs);
-  const std::string slow = reason_against_running(plan, estimate, 1000 * gib);
-  EXPECT_NE(slow.find("a run of rung \"start\" would take about"), std::string::npos) << slow;
-  EXPECT_NE(slow.find("--limit-s stops it after 900 s"), std::string::npos) << slow;
-  const std::string large = reason_against_running(plan, estimate, 4 * gib);
-  EXPECT_NE(large.find("GiB of memory, but there are only 4.0 GiB (the largest B that fits is 1)"), std::string::npos)
-      << large;
-  const std::string reason_at_any_batch = reason_against_running(plan, estimate, 2 * gib);
-  EXPECT_NE(reason_at_any_batch.find("only 2.0 GiB (not even B=1 fits)"), std::string::npos) << reason_at_any_batch;
+  EXPECT_TRUE(has(estimate_text(estimate, plan.runs), " hours, "));
+  const auto reason = [&](double memory) { return reason_against_running(plan, estimate, memory * gib); };
+  EXPECT_TRUE(has(reason(1000), "a run of rung \"start\" would take about"));
+  EXPECT_TRUE(has(reason(1000), "--limit-s stops it after 900 s"));
+  EXPECT_TRUE(has(reason(4), "GiB of memory, but there are only 4.0 GiB (the largest B that fits is 1)"));
+  EXPECT_TRUE(has(reason(2), "only 2.0 GiB (not even B=1 fits)"));
 }
 
 // Every run that was recorded with this program: the resident set of its process, or on a GPU its tensors, and what
@@ -143,6 +141,8 @@ TEST(Estimate, ThisMachinesSpeedsAreMeasured) {
 
 namespace memory_plan_test {
 
+using refusals::has;
+
 // Whether a step fits, in words, as a table and as JSON.
 
 using namespace ablations;
@@ -165,35 +165,25 @@ MemoryPlan on_gpu(int64_t B, double gib) {
 
 TEST(MemoryPlan, NamesTheLargestBatchThatFits) {
   const MemoryPlan large = on_gpu(64, 80);
-  EXPECT_FALSE(large.fits());
   const int64_t B = large.largest_batch;
-  EXPECT_GT(B, 1);
-  EXPECT_LT(B, 64);
-  const std::string says = verdict_text(large);
-  EXPECT_EQ(says.find("B=64 does not fit: its step takes about 1"), 0U) << says;
-  EXPECT_NE(says.find(" GiB, and the GPU has a size; the largest B that fits is " + std::to_string(B)),
-            std::string::npos)
-      << says;
+  EXPECT_TRUE(B > 1 && B < 64) << B;
+  const std::string says = verdict_text(large), largest = std::to_string(B);
+  EXPECT_TRUE(says.starts_with("B=64 does not fit: its step takes about 1")) << says;
+  EXPECT_TRUE(has(says, " GiB, and the GPU has a size; the largest B that fits is " + largest));
   const MemoryPlan fitting = on_gpu(B, 80);
-  EXPECT_TRUE(fitting.fits());
+  EXPECT_TRUE(fitting.fits() && !large.fits() && !on_gpu(B + 1, 80).fits());
   EXPECT_EQ(fitting.largest_batch, B);
-  EXPECT_EQ(verdict_text(fitting).find("B=" + std::to_string(B) + " fits: "), 0U) << verdict_text(fitting);
-  EXPECT_FALSE(on_gpu(B + 1, 80).fits());
-}
+  EXPECT_TRUE(verdict_text(fitting).starts_with("B=" + largest + " fits: ")) << verdict_text(fitting);
 
-TEST(MemoryPlan, SaysThatNotEvenOneSequenceFits) {
   const MemoryPlan none = on_gpu(2, 1);
   EXPECT_FALSE(none.fits());
   EXPECT_EQ(none.largest_batch, 0);
   EXPECT_TRUE(verdict_text(none).ends_with("; not even B=1 fits")) << verdict_text(none);
-}
 
-TEST(MemoryPlan, WithoutASizeItIsComparedWithNothing) {
   const MemoryPlan unknown = memory_plan(step(model::Device::cuda, 2), std::nullopt, "no CUDA device");
   EXPECT_FALSE(unknown.fits());
   EXPECT_TRUE(verdict_text(unknown).ends_with(" GiB, compared with nothing: no CUDA device")) << verdict_text(unknown);
-  const files::Json json = to_json(unknown);
-  EXPECT_TRUE(json.at("fits").is_null() && json.at("memory_bytes").is_null() && json.at("largest_batch").is_null());
+  for (const char* field : {"fits", "memory_bytes", "largest_batch"}) EXPECT_TRUE(to_json(unknown).at(field).is_null());
 }
 
 TEST(MemoryPlan, ItsPartsAreItsTotal) {
@@ -223,9 +213,9 @@ TEST(MemoryPlan, TheTableFitsATerminal) {
     const std::string text = parts_text(memory_plan(options, std::nullopt, "?"));
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
-    for (const char* has : {"gpt2-1558m, B=16 T=1024, 1000 micro-steps, on a ", "\nweights ", "\nweight copies ",
-                            "\nattention ", "\nlogits ", "\nallocator ", "\nprocess ", "\ntotal "}) {
-      EXPECT_NE(text.find(has), std::string::npos) << has << "\n" << text;
+    for (const char* part : {"gpt2-1558m, B=16 T=1024, 1000 micro-steps, on a ", "\nweights ", "\nweight copies ",
+                             "\nattention ", "\nlogits ", "\nallocator ", "\nprocess ", "\ntotal "}) {
+      EXPECT_TRUE(has(text, part));
     }
     EXPECT_EQ(text.find("\nremainders"), std::string::npos) << "nothing is shown of what there is not\n" << text;
   }

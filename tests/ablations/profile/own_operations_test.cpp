@@ -20,26 +20,20 @@ using model::Products;
 using model::Recipe;
 
 // PyTorch's way takes 1,000 us everywhere; ours as long as `own_us` says.
-class Timer {
- public:
+struct Timer {
   std::function<double(const Recipe& own)> own_us;
-  std::vector<Recipe> asked;
+  std::vector<Recipe> asked = {};
 
   OwnOperations operations() {
     return {12, [this](const Recipe& own, const Recipe& without) {
               EXPECT_NE(own, without);
               asked.push_back(own);
-              std::vector<ProductTiming> timings;
-              for (const char* product : {"c_fc", "head"}) {
-                timings.push_back({.product = product,
-                                   .type = "Float",
-                                   .m = 100,
-                                   .n = 100,
-                                   .k = 100,
-                                   .plain_microseconds = 1000,
-                                   .tried = 2,
-                                   .own_microseconds = own_us(own)});
-              }
+              ProductTiming timing{.type = "Float", .m = 100, .n = 100, .k = 100, .plain_microseconds = 1000};
+              timing.tried = 2;
+              timing.own_microseconds = own_us(own);
+              std::vector<ProductTiming> timings(2, timing);
+              timings[0].product = "c_fc";
+              timings[1].product = "head";
               return timings;
             }};
   }
@@ -51,7 +45,7 @@ Recipe packed(Recipe recipe = {}) {
 }
 
 TEST(OwnOperations, ProductsThatAreNotFasterAreLeftToTheLibrary) {
-  Timer timer{.own_us = [](const Recipe&) { return 10000; }, .asked = {}};
+  Timer timer{.own_us = [](const Recipe&) { return 10000; }};
   OwnOperations own = timer.operations();
   Recipe edited = packed();
   // 13 products of 3 x 2 x 100^3 FLOP in 13 ms
@@ -66,7 +60,7 @@ TEST(OwnOperations, ProductsThatAreNotFasterAreLeftToTheLibrary) {
 TEST(OwnOperations, ATieStaysWithTheLibraryAndIsDecidedOnce) {
   for (const auto& [own_us, is_taken] : {std::pair(1000 / 1.02, false), {1000 / 1.04, true}, {1010.0, false}}) {
     double time = own_us;
-    Timer timer{.own_us = [&](const Recipe&) { return time; }, .asked = {}};
+    Timer timer{.own_us = [&](const Recipe&) { return time; }};
     OwnOperations own = timer.operations();
     for (const double later : {own_us, 1.0, 1e6}) {  // whatever another timing would have been
       Recipe edited = packed();
@@ -80,7 +74,7 @@ TEST(OwnOperations, ATieStaysWithTheLibraryAndIsDecidedOnce) {
 }
 
 TEST(OwnOperations, AnotherNumberTypeIsAskedForAnew) {
-  Timer timer{.own_us = [](const Recipe& own) { return own.autocast == Autocast::off ? 500 : 5000; }, .asked = {}};
+  Timer timer{.own_us = [](const Recipe& own) { return own.autocast == Autocast::off ? 500 : 5000; }};
   OwnOperations own = timer.operations();
   const Recipe before = packed();
   Recipe edited = before;
@@ -95,7 +89,7 @@ TEST(OwnOperations, AnotherNumberTypeIsAskedForAnew) {
 }
 
 TEST(OwnOperations, AreNotAskedForOnAGpu) {
-  Timer timer{.own_us = [](const Recipe&) { return 5000; }, .asked = {}};
+  Timer timer{.own_us = [](const Recipe&) { return 5000; }};
   OwnOperations own = timer.operations();
   Recipe edited{.device = model::Device::cuda, .mlp = model::Mlp::fused};
   EXPECT_EQ(own.choose({.device = model::Device::cuda}, edited), "");
@@ -105,7 +99,7 @@ TEST(OwnOperations, AreNotAskedForOnAGpu) {
 
 // As on a processor whose library is faster.
 TEST(OwnOperations, ALadderGoesOnWithoutWhatIsSlower) {
-  Timer timer{.own_us = [](const Recipe& own) { return own.products == Products::packed ? 10000 : 1000; }, .asked = {}};
+  Timer timer{.own_us = [](const Recipe& own) { return own.products == Products::packed ? 10000 : 1000; }};
   OwnOperations own = timer.operations();
   harness::Machine machine;
   const Choose choose = [&](const Recipe& before, Recipe& edited) { return own.choose(before, edited); };
@@ -122,10 +116,7 @@ TEST(OwnOperations, ALadderGoesOnWithoutWhatIsSlower) {
 
 TEST(OwnOperations, AFactorialTakesThemWithoutAsking) {
   const harness::Machine machine;
-  const Choose refuse = [](const Recipe& before, Recipe& edited) {
-    edited = before;
-    return std::string("not faster here");
-  };
+  const Choose refuse = [](const Recipe& before, Recipe& edited) { return edited = before, "not faster here"; };
   const Design design = design_of({.mode = "factorial", .factors = "packed_products"}, machine);
   const std::vector<Rung> rungs = rungs_of(load_ladder("gpt2-cpu-fused"), design, {}, machine, refuse);
   ASSERT_EQ(rungs.size(), 2U);

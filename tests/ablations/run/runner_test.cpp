@@ -105,13 +105,8 @@ TEST_F(Runner, WhereMostAreDisturbedNoneIsMadeAgainAndThatIsSaidOnce) {
   EXPECT_TRUE(made().empty()) << said_;
 }
 
-TEST_F(Runner, HalfOfThemAreNotMost) {
-  for (const size_t run : {1, 2}) disturb(plan_.runs[run], ".json");
-  EXPECT_EQ(made().size(), plan_.runs.size() + 2) << said_;
-}
-
 TEST_F(Runner, ARepeatDecidesByAllRunsUpToItsEnd) {
-  for (const size_t run : {0, 1, 2, 6}) disturb(plan_.runs[run], ".json");  // three of four, then four of eight
+  for (const size_t run : {0, 1, 2, 6}) disturb(plan_.runs[run], ".json");  // three of four, then four of eight: half
   std::vector<std::string> expected = planned();
   expected.insert(expected.begin() + 8, plan_.runs[6].id);
   EXPECT_EQ(made(), expected) << said_;
