@@ -2,7 +2,9 @@
 // that they can pass and, with a planted bug, that they can fail, before a GPU is at hand.
 #pragma once
 
+#include "ablations/gpt2/observe.h"
 #include "ablations/techniques/operations.h"
+#include "ablations/techniques/techniques.h"
 #include "harness/machine/machine.h"
 #include "model/ops.h"
 #include "model/precision.h"
@@ -27,11 +29,6 @@ namespace device_tests {
 inline bool rehearsal() {
   const char* device = std::getenv("LADDER_TEST_DEVICE");
   return device != nullptr && std::string_view(device) == "cpu";
-}
-
-// What a step's proofs say of calls is worth nothing where CUPTI did not count them.
-inline bool counted(const results::Observations& observations) {
-  return rehearsal() || (observations.cuda_calls && !observations.cuda_calls->unavailable);
 }
 
 inline model::Device device() { return rehearsal() ? model::Device::cpu : model::Device::cuda; }
@@ -93,6 +90,23 @@ inline double worst_error(const Operation& operation, const model::Recipe& recip
 // Two layers as wide as four heads of 64: the head size of every GPT-2, in a second.
 inline model::Config small() {
   return {.name = "small", .n_layer = 2, .n_head = 4, .n_embd = 256, .n_positions = 256, .vocabulary = 50257};
+}
+
+// The proofs of these fields, by further steps of a small model's trainer. What they say of calls is worth nothing
+// where CUPTI did not count them; the page faults of a step are a run's to count, for a test has other things in
+// memory.
+inline void expect_proven(model::Trainer& trainer, const model::Recipe& recipe,
+                          const std::function<bool(const std::string&)>& field) {
+  const ablations::RunFacts facts{.observations = ablations::observe(trainer).observations,
+                                  .page_faults_per_step = 0,
+                                  .peak_bytes = int64_t{1} << 40,
+                                  .attentions = small().n_layer};
+  const auto& calls = facts.observations.cuda_calls;
+  ASSERT_TRUE(rehearsal() || (calls && !calls->unavailable)) << "the calls were not counted";
+  for (const ablations::Proof& proof : ablations::prove(recipe, facts)) {
+    if (!field(proof.field)) continue;
+    EXPECT_TRUE(proof.passed) << proof.field << ": expected " << proof.expected << "; observed " << proof.observed;
+  }
 }
 
 inline const model::TokenStream& tokens() {

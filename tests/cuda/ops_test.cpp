@@ -262,15 +262,8 @@ TEST(Deterministic, IsProvenWithoutAWait) {
     Trainer trainer(small(), recipe, {.B = batch(), .T = context(), .max_steps = 6 + observed_steps}, tokens(),
                     step_parts());
     for (int i = 0; i < 6; ++i) trainer.step();
-    const RunFacts facts{.observations = observe(trainer).observations,
-                         .page_faults_per_step = 0,
-                         .peak_bytes = int64_t{1} << 40,
-                         .attentions = small().n_layer};
-    ASSERT_TRUE(counted(facts.observations)) << facts.observations.cuda_calls->unavailable.value_or("");
-    for (const Proof& proof : prove(recipe, facts)) {
-      if (proof.field != "deterministic" && proof.field != "device") continue;
-      EXPECT_TRUE(proof.passed) << proof.field << ": expected " << proof.expected << "; observed " << proof.observed;
-    }
+    expect_proven(trainer, recipe,
+                  [](const std::string& field) { return field == "deterministic" || field == "device"; });
   }
 }
 
@@ -314,10 +307,10 @@ void compare(const Config& config, at::ScalarType type, int64_t B, int64_t T, do
   }
 }
 
-TEST(Parity, SmallInFloat64) { compare(small(), at::kDouble, 2, 128, 1e-13, 1e-11); }
-
-TEST(Parity, SmallInFloat32) { compare(small(), at::kFloat, 2, 128, 1e-6, 1e-4); }
-
-TEST(Parity, Gpt2InFloat32) { compare(preset("gpt2-124m"), at::kFloat, 1, 64, 1e-6, 1e-4); }
+TEST(Parity, OfTheLossAndEveryGradient) {
+  compare(small(), at::kDouble, 2, 128, 1e-13, 1e-11);
+  compare(small(), at::kFloat, 2, 128, 1e-6, 1e-4);
+  compare(preset("gpt2-124m"), at::kFloat, 1, 64, 1e-6, 1e-4);
+}
 
 }  // namespace cuda_parity_test

@@ -73,16 +73,7 @@ TEST(Rungs, AreProvenAndLearnTheSame) {
       const Guard verdict = guard(seen, reference, expected.tolerance, expected.offset);
       EXPECT_TRUE(verdict.passed) << verdict.message;
     }
-    // The page faults of a step are a run's to count; a test has other things in memory.
-    const RunFacts facts{.observations = observe(trainer).observations,
-                         .page_faults_per_step = 0,
-                         .peak_bytes = int64_t{1} << 40,
-                         .attentions = small().n_layer};
-    ASSERT_TRUE(counted(facts.observations)) << facts.observations.cuda_calls->unavailable.value_or("");
-    for (const Proof& proof : prove(recipe_of(rung), facts)) {
-      if (proof.field == "host_memory") continue;
-      EXPECT_TRUE(proof.passed) << proof.field << ": expected " << proof.expected << "; observed " << proof.observed;
-    }
+    expect_proven(trainer, recipe_of(rung), [](const std::string& field) { return field != "host_memory"; });
   }
 }
 
@@ -142,27 +133,6 @@ TEST(Graph, IsCapturedAgainWithoutATrace) {
     trainer.step();
   }
   expect_near(trainer.losses(), expected, 1e-2);
-}
-
-// Step by step against its own weights: a graph that read stale data or a frozen learning rate would not move so.
-TEST(Graph, FollowsTheSchedule) {
-  if (rehearsal()) GTEST_SKIP() << "a CPU has no graphs";
-  const Recipe recipe = on_device({.execution = Execution::graph, .optimizer = Optimizer::fused});
-  TrainerOptions options{
-      .B = 2, .T = 64, .max_steps = 20, .schedule = {.peak = 1e-3, .floor = 0.0, .warmup_steps = 0, .decay_steps = 10}};
-  Trainer trainer(small(), recipe, options, tokens(), step_parts());
-  const auto weights = [&] { return trainer.model().parameters().front().tensor.detach().clone(); };
-  at::Tensor before = weights();
-  for (int64_t step = 0; step < options.max_steps; ++step) {
-    trainer.step();
-    const at::Tensor after = weights();
-    if (options.schedule.at(step) > 0) {
-      EXPECT_FALSE(at::equal(before, after)) << "step " << step;
-    } else {
-      EXPECT_TRUE(at::equal(before, after)) << "step " << step << " has learning rate 0";
-    }
-    before = after;
-  }
 }
 
 TEST(Scaler, SkipsAPlantedInfinityAndGoesOn) {

@@ -32,41 +32,35 @@ void expect_copies(const std::vector<double>& values, const std::vector<double>&
   }
 }
 
-TEST(RowCopies, OfGelu) {
-  for (const auto& [N, C] : sizes) {
-    const auto n = static_cast<size_t>(N * C), c = static_cast<size_t>(C);
-    const Buffer<bf16> fc = random<bf16>(n, 1, 2), bias = random<bf16>(c, 2, 1, 0.5);
-    const Results results = in_both_orders([&] {
-      Buffer<bf16> hidden(n);
-      Copies copies(N, C);
-      gelu_forward_fp8(fc.data(), bias.data(), hidden.data(), copies.to(), N, C, nullptr);
-      return Results{hidden.doubles(), e4m3_values(copies.values), copies.scales.doubles()};
-    });
-    std::vector<double> expected(n);
-    for (size_t i = 0; i < n; ++i) expected[i] = gelu(fc.at(i) + bias.at(i % c));
-    EXPECT_LT(relative_error(results[0], expected), rounding<bf16>);
-    expect_copies(results[1], results[2], results[0], c);
-  }
-}
-
-TEST(RowCopies, OfGelusGradient) {
+TEST(RowCopies, OfGeluAndItsGradient) {
   for (const auto& [N, C] : sizes) {
     const auto n = static_cast<size_t>(N * C), c = static_cast<size_t>(C);
     const Buffer<bf16> fc = random<bf16>(n, 1, 2), bias = random<bf16>(c, 2, 1, 0.5), upstream = random<bf16>(n, 3);
     const Results results = in_both_orders([&] {
-      Buffer<bf16> gradient = upstream;
-      Copies copies(N, C);
+      Buffer<bf16> hidden(n), gradient = upstream;
+      Copies copies(N, C), of_gradient(N, C);
       Buffer<float> partials(static_cast<size_t>(row_copies_strips(N, C)) * c);
-      gelu_backward_fp8({fc.data(), bias.data(), gradient.data(), gradient.data(), copies.to(), partials.data(), N, C},
-                        nullptr);
-      return Results{gradient.doubles(), e4m3_values(copies.values), copies.scales.doubles(),
+      gelu_forward_fp8(fc.data(), bias.data(), hidden.data(), copies.to(), N, C, nullptr);
+      gelu_backward_fp8(
+          {fc.data(), bias.data(), gradient.data(), gradient.data(), of_gradient.to(), partials.data(), N, C}, nullptr);
+      return Results{hidden.doubles(),
+                     e4m3_values(copies.values),
+                     copies.scales.doubles(),
+                     gradient.doubles(),
+                     e4m3_values(of_gradient.values),
+                     of_gradient.scales.doubles(),
                      column_sums(partials.doubles(), c)};
     });
-    std::vector<double> expected(n);
-    for (size_t i = 0; i < n; ++i) expected[i] = upstream.at(i) * gelu_slope(fc.at(i) + bias.at(i % c));
+    std::vector<double> expected(n), expected_gradient(n);
+    for (size_t i = 0; i < n; ++i) {
+      expected[i] = gelu(fc.at(i) + bias.at(i % c));
+      expected_gradient[i] = upstream.at(i) * gelu_slope(fc.at(i) + bias.at(i % c));
+    }
     EXPECT_LT(relative_error(results[0], expected), rounding<bf16>);
     expect_copies(results[1], results[2], results[0], c);
-    EXPECT_LT(relative_error(results[3], column_sums(results[0], c)), 1e-6);
+    EXPECT_LT(relative_error(results[3], expected_gradient), rounding<bf16>);
+    expect_copies(results[4], results[5], results[3], c);
+    EXPECT_LT(relative_error(results[6], column_sums(results[3], c)), 1e-6);
   }
 }
 

@@ -17,6 +17,9 @@ using namespace model;
 
 Tensor random(at::IntArrayRef shape, at::ScalarType type) { return at::randn(shape).to(type).set_requires_grad(true); }
 
+const auto in_one_product =
+    qkv_in_one_product([](const Tensor& of, const Tensor& w, const Tensor& b) { return at::linear(of, w, b); });
+
 void backward_of(const std::array<Tensor, 3>& thirds) {
   const auto& [query, key, value] = thirds;
   (query.sin() + 2 * key.cos() + 3 * value.square()).sum().backward();
@@ -32,8 +35,7 @@ TEST(JoinedQkvGradient, IsTheSeparateOnes) {
     at::manual_seed(3);
     const double tolerance = type == at::kFloat ? 1e-6 : 4e-3;
     const Tensor x = random({2, 5, 8}, type), weight = random({24, 8}, type), bias = random({24}, type);
-    backward_of(qkv_in_one_product(
-        [](const Tensor& of, const Tensor& w, const Tensor& b) { return at::linear(of, w, b); })(x, weight, bias));
+    backward_of(in_one_product(x, weight, bias));
     std::vector<Tensor> expected;
     for (const Tensor& leaf : {x, weight, bias}) {
       expected.push_back(leaf.grad());
@@ -50,8 +52,7 @@ TEST(JoinedQkvGradient, IsTheSeparateOnes) {
 TEST(JoinedQkvGradient, GoesIntoItsBufferOnce) {
   at::manual_seed(3);
   const Tensor x = random({2, 5, 8}, at::kFloat), weight = random({24, 8}, at::kFloat), bias = random({24}, at::kFloat);
-  backward_of(qkv_in_one_product(
-      [](const Tensor& of, const Tensor& w, const Tensor& b) { return at::linear(of, w, b); })(x, weight, bias));
+  backward_of(in_one_product(x, weight, bias));
   const Tensor of_weight = weight.grad(), of_bias = bias.grad();
   Gradients gradients(std::vector<Parameter>{{"w", weight}, {"b", bias}});
   const auto linear = own_linear(aten_products, &gradients);
