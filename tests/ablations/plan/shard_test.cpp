@@ -6,6 +6,9 @@
 #include <map>
 #include <set>
 #include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace shard_test {
 
@@ -66,47 +69,42 @@ TEST(Shard, IsReadFromText) {
 }
 
 TEST(SamePlan, WhereFilesLieAndWhichShardItIsDoNotCount) {
-  Plan plan = plan_of(4), other = plan_of(4);
+  const Plan plan = plan_of(4);
+  Plan other = plan;
   other.shard = Shard{2, 4};
   other.workload.data = other.workload.vocabulary = other.workload.tokens = "/elsewhere";
   EXPECT_TRUE(plan_differences(plan, other).empty());
   EXPECT_EQ(id_by_content(plan), id_by_content(other));
   EXPECT_TRUE(id_by_content(plan).starts_with("x-")) << id_by_content(plan);
   EXPECT_EQ(id_by_content(plan).size(), 14U);
-}
-
-TEST(SamePlan, IsNamedAlikeInTheRecordsOfAllShards) {
-  Plan plan = plan_of(4), other = plan_of(4);
-  other.shard = Shard{2, 4};
-  other.workload.tokens = "/elsewhere";
+  // The records of all shards name it alike.
   EXPECT_EQ(identity_of(plan), identity_of(other));
   EXPECT_EQ(identity_of(plan).at("id"), "x-1");
   // What a plan does not say of a recipe is the default: a field that recipes get later changes nothing.
   files::Json older = json_of(plan);
   older["rungs"][0]["recipe"].erase("optimizer");
   EXPECT_EQ(identity_of(plan), identity_of(value_from<Plan>(older, "here")));
-  other.created = "2026-01-01T00:00:00Z";
-  EXPECT_NE(identity_of(plan), identity_of(other));
-  other = plan_of(4);
-  other.rungs[1].recipe["optimizer"] = "fused";
-  EXPECT_NE(identity_of(plan), identity_of(other));
 }
 
 TEST(SamePlan, EverythingElseCountsAndIsNamed) {
   const Plan plan = plan_of(4);
-  Plan other = plan;
-  other.workload.B = 2;
-  other.id = "x-2";
-  EXPECT_EQ(plan_differences(plan, other), std::vector<std::string>{"workload/batch: 1 against 2"});
-  EXPECT_NE(id_by_content(plan), id_by_content(other));
-  other = plan;
-  other.id = "x-2";
-  EXPECT_EQ(plan_differences(plan, other), std::vector<std::string>{"id: \"x-1\" against \"x-2\""});
-  other = plan;
-  other.rungs[1].recipe["optimizer"] = "fused";
-  EXPECT_EQ(plan_differences(plan, other).size(), 1U);
-  EXPECT_NE(plan_differences(plan, other).at(0).find("rungs/1/recipe/optimizer"), std::string::npos);
+  using Edit = void (*)(Plan&);
+  for (const auto& [edit, difference] : std::vector<std::pair<Edit, std::string>>{
+           {[](Plan& other) { other.workload.B = 2; }, "workload/batch: 1 against 2"},
+           {[](Plan& other) { other.id = "x-2"; }, "id: \"x-1\" against \"x-2\""},
+           {[](Plan& other) { other.created = "2026-01-01T00:00:00Z"; },
+            "created: \"\" against \"2026-01-01T00:00:00Z\""},
+           {[](Plan& other) { other.rungs[1].recipe["optimizer"] = "fused"; },
+            "rungs/1/recipe/optimizer: \"loop\" against \"fused\""}}) {
+    Plan other = plan;
+    edit(other);
+    EXPECT_EQ(plan_differences(plan, other), std::vector{difference});
+    EXPECT_NE(identity_of(plan), identity_of(other)) << difference;
+  }
   EXPECT_FALSE(plan_differences(plan, plan_of(3)).empty());
+  Plan larger = plan;
+  larger.workload.B = 2;
+  EXPECT_NE(id_by_content(plan), id_by_content(larger));
 }
 
 }  // namespace shard_test

@@ -196,13 +196,14 @@ TEST(TraceSummary, NothingTracedIsNothingAndAnUnlabelledActivityIsTold) {
 
 TEST(ChromeTrace, HasNamedTracksAndMicroseconds) {
   const Json timeline = Json::parse(chrome_trace(eager()));
+  const auto track_of = [](const Json& event) -> std::pair<int, int> { return {event.at("pid"), event.at("tid")}; };
   std::set<std::pair<int, int>> tracks;
   std::set<int> processes;
   int phases = 0;
   Json softmax;
   for (const Json& event : timeline.at("traceEvents")) {
     if (event.at("name") == "process_name") processes.insert(event.at("pid").get<int>());
-    if (event.at("name") == "thread_name") tracks.insert({event.at("pid"), event.at("tid")});
+    if (event.at("name") == "thread_name") tracks.insert(track_of(event));
     if (event.at("ph") == "M") continue;
     ASSERT_EQ(event.at("ph"), "X");
     phases += static_cast<int>(event.at("cat") == "phase");
@@ -214,8 +215,8 @@ TEST(ChromeTrace, HasNamedTracksAndMicroseconds) {
   EXPECT_EQ(softmax.at("args").at("layer"), 0);
   EXPECT_EQ(phases, 3);  // forward, backward, data
   for (const Json& event : timeline.at("traceEvents")) {
-    EXPECT_TRUE(processes.contains(event.at("pid")));
-    const bool has_track = event.at("ph") == "M" || tracks.contains({event.at("pid"), event.at("tid")});
+    EXPECT_TRUE(processes.contains(event.at("pid").get<int>()));
+    const bool has_track = event.at("ph") == "M" || tracks.contains(track_of(event));
     EXPECT_TRUE(has_track) << event.dump();
   }
 }
