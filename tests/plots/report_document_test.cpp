@@ -128,30 +128,6 @@ TEST_F(Report, ALossThatIsNotFiniteIsNull) {
   EXPECT_EQ(losses["hi"][1], 9.5);
 }
 
-TEST_F(Report, RefusesAStudyThatRefersToWhatItDoesNotHave) {
-  const Json good_one = study();
-  const auto refused = [&](const char* pointer, const Json& value) {
-    Json edited = good_one;
-    edited[Json::json_pointer(pointer)] = value;
-    return refusal([&] { (void)value_from<Study>(edited, "file"); });
-  };
-  EXPECT_EQ(refusal([&] { (void)value_from<Study>(good_one, "file"); }), "");
-  EXPECT_EQ(refused("/runs/0/rung", 3), "file: field [runs][0] refers to rung 3; there are 3, counted from 0");
-  EXPECT_NE(refused("/runs/1/rung", -1), "");
-  EXPECT_NE(refused("/runs/1/repeat", -1), "");
-  EXPECT_NE(refused("/runs/1/position", -1), "");
-  EXPECT_NE(refused("/rungs/1/index", 0), "");
-  EXPECT_NE(refused("/rungs/1/against", 9), "");
-  EXPECT_NE(refused("/rungs/1/guard/guarded_by", 9), "");
-  EXPECT_NE(refused("/headline/last", 9), "");
-  EXPECT_NE(refused("/rungs/1/peer", "pytorch-eager"), "") << "a peer beside no rung";
-  Json swept = good_one;
-  swept["swept"] = "batch";
-  swept["rungs"][2].erase("workload");
-  EXPECT_EQ(refusal([&] { (void)value_from<Study>(swept, "file"); }),
-            "file: field [rungs][2] of a sweep has no \"workload\"");
-}
-
 TEST_F(Report, ShowsThatARunWasMadeAgain) {
   const fs::path file = record_file(folder_, run_of(1, 1).id);
   Json first = good(run_of(1, 1), 77);
