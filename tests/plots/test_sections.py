@@ -261,6 +261,16 @@ def test_an_optimization_is_told_once_with_its_paragraphs_and_blocks(pages):
     assert made(valid(report))[0].count('<details id="technique') == 1
 
 
+# ---- a training
+
+def test_what_a_model_writes_stays_text():
+    shown = views.view_training(training_report_of(samples=["of of of", "KING:\n\n\n\nHence, <b>thou</b> art\n```\n# no heading"]))
+    text = markdown.render(shown, has_pictures=True)
+    assert "<summary>What it writes after step 10</summary>\n\n````text\nKING:\n\nHence, <b>thou</b> art\n```\n# no heading\n````\n" in text
+    assert "<summary>What it wrote before</summary>\n\n**After step 1**\n\n```text\nof of of\n```\n" in text
+    assert '<pre tabindex="0">KING:\n\nHence, &lt;b&gt;thou&lt;/b&gt; art\n```\n# no heading</pre>' in page.render(shown)
+
+
 # ---- two studies, and a gate
 
 def test_a_page_of_two_studies_is_their_comparison_alone(pages):
