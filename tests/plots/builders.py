@@ -207,15 +207,6 @@ def part_of(study, **more):
     return of.told({"source": "", "losses": [], "runs": [], **part, **more})
 
 
-def predicted(report):
-    """The report with what its first study's rungs lead to expect: each moves less than the one above, the third computes more."""
-    part = report["studies"][0]
-    works = [{"flops": 8.1e11 if i == 2 else 8e11, "bytes": 3e10 - 5e8 * i} for i in range(len(part["study"]["rungs"]))]
-    saved = [None, *({name: above[name] - own[name] for name in own} for above, own in zip(works, works[1:]))]
-    part["predictions"] = [{"rung": i, "work": works[i], "saved": saved[i], "ratio": 1.25 if i == 1 else None} for i in range(len(works))]
-    return report
-
-
 def about_batches(study):
     """The study with what its rungs' batches cost: the first is read from a disk, and of the last nothing is known."""
     for i, r in enumerate(study["rungs"]):
@@ -297,11 +288,6 @@ def complete(ladder=LADDER, **more):
                         "step": {"ms": ms, "traced_ms": 2 * ms, "idle_ms": 100.0 - i, "by_phase": [{"phase": p, "ms": took} for p, took in phases.items()]}}
         r["joules_per_token"] = 0.052 - 0.005 * i
     return study
-
-
-def command(losses="", typed="python loop.py"):
-    return {"text": "python loop.py", "typed": typed, "shape": "step N", "by_loss": False, "mean_ms": 44.2, "first_step_s": 1.0,
-            "cold_first_step_s": 2.0, "losses": losses}
 
 
 def technique(text="Products in `16 bits`.\n\n    1/3    0.333\n    1/10   0.100\n\nWeights stay\nas they are."):

@@ -5,6 +5,7 @@
 #include "ablations/plan/make_plan.h"
 #include "ablations/run/study_folder.h"
 #include "files/files.h"
+#include "model/recipe.h"
 #include "plots/study_table.h"
 #include "results/record.h"
 #include "study/analysis.h"
