@@ -312,9 +312,7 @@ class SaidInReport : public planted::PlantedStudy {
 };
 
 TEST_F(SaidInReport, StandsThereOncePerRung) {
-  Json unproven = good(run_of(1, 2), 50);
-  unproven["proofs"][0]["passed"] = false;
-  write(run_of(1, 2), unproven);
+  plant(1, 2, 50, {{"/proofs/0/passed", false}});
   const Json document = report();
   EXPECT_EQ(json_of(with_said(value_from<Report>(document, "the report"))), document);
   EXPECT_NO_THROW((void)value_from<Report>(Json::parse(document.dump()), "the report"));

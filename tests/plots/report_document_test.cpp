@@ -13,6 +13,7 @@
 #include <cmath>
 #include <fstream>
 #include <functional>
+#include <tuple>
 
 namespace report_document_test {
 
@@ -53,9 +54,7 @@ class Report : public planted::PlantedStudy {
   Json report() const { return json_of(report_document({computed_study(plan_, folder_)})); }
 
   void write_losses(size_t rung, int64_t repeat, const Json& losses) const {
-    Json record = good(run_of(rung, repeat), 50);
-    record["timing"]["loss"] = losses;
-    write(run_of(rung, repeat), record);
+    plant(rung, repeat, 50, {{"/timing/loss", losses}});
   }
 };
 
@@ -79,10 +78,8 @@ std::string refusal(const std::function<void()>& call) {
 }
 
 TEST_F(Report, HasEveryStepOfEveryRunInTheirOrder) {
-  Json flagged = good(run_of(1, 2), 60);
-  flagged["flags"] = {"shared: said so"};
-  flagged["monitor"] = {{"unavailable", "no GPU"}};
-  write(run_of(1, 2), flagged);
+  const Json unwatched{{"unavailable", "no GPU"}};
+  plant(1, 2, 60, {{"/flags", {"shared: said so"}}, {"/monitor", unwatched}});
   const Json entry = report()["studies"][0];
   EXPECT_EQ(entry["source"], folder_.filename().string());
   ASSERT_EQ(entry["runs"].size(), 9U);
@@ -96,7 +93,7 @@ TEST_F(Report, HasEveryStepOfEveryRunInTheirOrder) {
     EXPECT_EQ(run["loss"], (Json{10.0, 9.5, 9.0}));
     const bool disturbed = run["id"] == run_of(1, 2).id;
     EXPECT_EQ(run["flags"].size(), disturbed ? 1U : 0U);
-    EXPECT_EQ(run["conditions"], disturbed ? flagged["monitor"] : Json());
+    EXPECT_EQ(run["conditions"], disturbed ? unwatched : Json());
   }
 }
 
@@ -170,9 +167,7 @@ TEST_F(Report, OfTwoComparesWhatTheyHaveInCommon) {
 // A proof that failed in one run, losses that strayed in another: no run of the two rungs is compared.
 TEST_F(Report, OfTwoComparesNoRungThatHasNoNumber) {
   const StudyFiles base = computed_study(plan_, folder_);
-  Json unproven = good(run_of(1, 2), 50);
-  unproven["proofs"][0]["passed"] = false;
-  write(run_of(1, 2), unproven);
+  plant(1, 2, 50, {{"/proofs/0/passed", false}});
   write_losses(2, 0, {10.0, 9.0, 8.0});
   const Json comparison = json_of(report_document({base, computed_study(plan_, folder_)}).comparison);
   ASSERT_EQ(comparison["entries"].size(), 1U);
@@ -235,19 +230,16 @@ TEST_F(Report, RungsAsCsvAreTheStudysNumbers) {
   EXPECT_EQ(cell(rows, 1, "ms_per_step_median"),
             document["studies"][0]["study"]["rungs"][0]["ms_per_step"]["median"].dump());
   EXPECT_NEAR(std::stod(cell(rows, 1, "ms_per_step_median")), 110, 1e-9);
-  EXPECT_EQ(cell(rows, 1, "optimization"), "");
-  EXPECT_EQ(cell(rows, 1, "speedup_previous_ratio"), "");
-  EXPECT_EQ(cell(rows, 2, "recipe_autocast"), "bf16");
-  EXPECT_EQ(cell(rows, 2, "optimization"), "bf16");
-  EXPECT_EQ(cell(rows, 2, "label"), "bf16 autocast");
-  EXPECT_EQ(cell(rows, 2, "title"), "bf16 autocast");
-  EXPECT_EQ(cell(rows, 2, "guard_passed"), "true");
-  EXPECT_EQ(cell(rows, 2, "proofs_passed"), "1");
-  EXPECT_EQ(cell(rows, 2, "workload_batch"), "1");
-  EXPECT_EQ(cell(rows, 2, "workload_context"), "1");
+  const std::vector<std::tuple<size_t, const char*, const char*>> texts{
+      {1, "optimization", ""},        {1, "speedup_previous_ratio", ""},
+      {2, "recipe_autocast", "bf16"}, {2, "optimization", "bf16"},
+      {2, "label", "bf16 autocast"},  {2, "title", "bf16 autocast"},
+      {2, "guard_passed", "true"},    {2, "proofs_passed", "1"},
+      {2, "workload_batch", "1"},     {2, "workload_context", "1"},
+      {3, "study_id", "test"}};
+  for (const auto& [row, column, text] : texts) EXPECT_EQ(cell(rows, row, column), text) << column;
   EXPECT_EQ(std::stod(cell(rows, 3, "speedup_first_lo")),
             document["studies"][0]["study"]["rungs"][2]["speedup_first"]["lo"].get<double>());  // every digit
-  EXPECT_EQ(cell(rows, 3, "study_id"), "test");
 }
 
 TEST_F(Report, TextsInCsvStayTexts) {

@@ -4,12 +4,9 @@
 #include "ablations/gpt2/run.h"
 #include "ablations/plan/make_plan.h"
 #include "ablations/run/study_folder.h"
-#include "files/printable.h"
-#include "harness/machine/machine.h"
 #include "tests/study/planted_study.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -53,35 +50,20 @@ TEST_F(Analysis, WhatBatchesCostIsToldWhereRungsDifferInThem) {
   EXPECT_EQ(read["cached_after"], 500);
   EXPECT_EQ(s["rungs"][2]["batches"]["bytes_read"], 0.0);
   EXPECT_EQ(s["rungs"].size(), 3U);
-  const std::string table = planted::table_of(s);
-  EXPECT_NE(table.find("a step's batch"), std::string::npos) << table;
-  EXPECT_TRUE(std::regex_search(table, std::regex("\\+ bf16 autocast +3.33 +6.67 % +34.0 +- .* 100>50 %\n"))) << table;
-  // One record that does not say is enough.
-  write(run_of(1, 0), good(run_of(1, 0), 50));
+  EXPECT_TRUE(
+      std::regex_search(planted::table_of(s), std::regex("\\+ bf16 autocast +3.33 +6.67 % +34.0 +- .* 100>50 %\n")))
+      << planted::table_of(s);
+  plant(1, 0, 50);  // one record that does not say is enough
   EXPECT_FALSE(study()["rungs"][1].contains("batches"));
   EXPECT_TRUE(study()["rungs"][2].contains("batches"));
-  Json contradicting = good(run_of(1, 0), 50);
-  contradicting["timing"]["data_ms"] = {1.0};
-  write(run_of(1, 0), contradicting);
+  plant(1, 0, 50, {{"/timing/data_ms", {1.0}}});
   EXPECT_THROW((void)study(), std::invalid_argument);
-}
-
-TEST_F(Analysis, MfuIsNoneOnACpuAndSaysWhy) {
-  const Json s = study();
-  EXPECT_TRUE(s["rungs"][1]["mfu"]["value"].is_null());
-  EXPECT_EQ(s["rungs"][1]["mfu"]["type"], "bf16");
-  EXPECT_EQ(s["rungs"][1]["mfu"]["reason"], "there is no table of peaks for CPUs");
-  EXPECT_EQ(planted::table_of(s).find("MFU"), std::string::npos);
 }
 
 TEST_F(Analysis, MfuOfAllRungsIsOfOnePeak) {
   for (Rung& rung : plan_.rungs) rung.recipe["device"] = "cuda";
-  for (const PlannedRun& run : plan_.runs) {
-    Json record = good(run, 100);
-    record["workload"]["flops_per_step"] = 10e12;  // 100 TFLOP/s
-    record["environment"]["gpu"] = {{"name", "NVIDIA A100-SXM4-40GB"}};
-    write(run, record);
-  }
+  plant_all(100, {{"/workload/flops_per_step", 10e12},  // 100 TFLOP/s
+                  {"/environment/gpu", {{"name", "NVIDIA A100-SXM4-40GB"}}}});
   const Json s = study();
   EXPECT_NEAR(s["rungs"][0]["mfu"]["value"].get<double>(), 100.0 / 312, 1e-9);
   EXPECT_NEAR(s["rungs"][1]["mfu"]["value"].get<double>(), 100.0 / 312, 1e-9);
@@ -90,11 +72,7 @@ TEST_F(Analysis, MfuOfAllRungsIsOfOnePeak) {
 TEST_F(Analysis, AStudyWithRungsOnAGpuIsNoCpusStudy) {
   EXPECT_EQ(study()["device"]["kind"], "cpu");
   plan_.rungs[2].recipe["device"] = "cuda";
-  for (const PlannedRun& run : plan_.runs) {
-    Json record = good(run, 100);
-    record["environment"]["gpu"] = {{"name", "NVIDIA H200"}};
-    write(run, record);
-  }
+  plant_all(100, {{"/environment/gpu", {{"name", "NVIDIA H200"}}}});
   const Json mixed = study()["device"];
   EXPECT_EQ(mixed["kind"], "cuda");
   EXPECT_TRUE(mixed["name"].get<std::string>().starts_with("NVIDIA H200; rungs without it on ")) << mixed;
@@ -103,9 +81,7 @@ TEST_F(Analysis, AStudyWithRungsOnAGpuIsNoCpusStudy) {
 }
 
 TEST_F(Analysis, AFailedProofTakesTheNumberAway) {
-  Json record = good(run_of(1, 2), 50);
-  record["proofs"][0]["passed"] = false;
-  write(run_of(1, 2), record);
+  plant(1, 2, 50, {{"/proofs/0/passed", false}});
   const Json s = study();
   EXPECT_EQ(s["rungs"][1]["status"], "unproven");
   EXPECT_TRUE(s["rungs"][1]["ms_per_step"].is_null());
@@ -120,37 +96,18 @@ TEST_F(Analysis, AFailedProofTakesTheNumberAway) {
 }
 
 TEST_F(Analysis, EnergyIsTheMedianOfTheRunsThatCouldTell) {
-  const auto watched = [&](int64_t repeat, const Json& joules) {
-    Json record = good(run_of(1, repeat), 50);
-    const Json range{{"min", 1}, {"median", 2}, {"max", 3}};
-    record["monitor"] = {{"samples", 4},
-                         {"sm_clock_mhz", range},
-                         {"memory_clock_mhz", nullptr},
-                         {"power_w", range},
-                         {"temperature_c", range},
-                         {"utilization_percent", range},
-                         {"throttle", {{{"reason", "SwPowerCap"}, {"share", 0.5}}}},
-                         {"energy_j", joules},
-                         {"joules_per_token", joules},
-                         {"other_processes", 0},
-                         {"notes", {{"memory_clock_mhz", "Not Supported"}}}};
-    write(run_of(1, repeat), record);
-  };
-  watched(0, 0.25);
-  watched(1, nullptr);
-  watched(2, 0.75);
-  Json unwatched = good(run_of(2, 0), 25);
-  unwatched["monitor"] = {{"unavailable", "libnvidia-ml.so.1: no such file"}};
-  write(run_of(2, 0), unwatched);
+  const Json joules{0.25, nullptr, 0.75};
+  for (int64_t repeat = 0; repeat < 3; ++repeat) {
+    plant(1, repeat, 50, {{"/monitor", monitor({{"joules_per_token", joules[static_cast<size_t>(repeat)]}})}});
+  }
+  plant(2, 0, 25, {{"/monitor", {{"unavailable", "libnvidia-ml.so.1: no such file"}}}});
   EXPECT_EQ(study()["rungs"][1]["joules_per_token"], 0.5);
   EXPECT_FALSE(study()["rungs"][2].contains("joules_per_token"));
   EXPECT_FALSE(study()["rungs"][1].contains("flags"));
 }
 
 TEST_F(Analysis, AFailedGuardVoidsTheSpeedup) {
-  Json record = good(run_of(2, 0), 25);
-  record["timing"]["loss"] = {10.0, 9.0, 8.0};
-  write(run_of(2, 0), record);
+  plant(2, 0, 25, {{"/timing/loss", {10.0, 9.0, 8.0}}});
   const Json s = study();
   EXPECT_EQ(s["rungs"][2]["status"], "void");
   EXPECT_TRUE(s["rungs"][2]["speedup_first"].is_null());
@@ -158,10 +115,7 @@ TEST_F(Analysis, AFailedGuardVoidsTheSpeedup) {
 }
 
 TEST_F(Analysis, FailedAndMissingRunsAreSaidNotInvented) {
-  for (int64_t repeat = 0; repeat < plan_.repeats; ++repeat) {
-    write(run_of(1, repeat),
-          failed_record(run_of(1, repeat).id, FailureKind::signal, "killed by signal 9 (Killed)", planted::begun, 1.0));
-  }
+  for (int64_t repeat = 0; repeat < 3; ++repeat) fail(1, repeat, FailureKind::signal, "killed by signal 9 (Killed)");
   fs::remove(record_file(folder_, run_of(2, 1).id));
   const Json s = study();
   EXPECT_EQ(s["rungs"][1]["status"], "failed");
@@ -172,17 +126,13 @@ TEST_F(Analysis, FailedAndMissingRunsAreSaidNotInvented) {
 }
 
 TEST_F(Analysis, AFailedRunIsNotAMissingOne) {
-  const PlannedRun& run = run_of(2, 1);
-  write(run, failed_record(run.id, FailureKind::out_of_memory, "asked 9 GiB of 8", planted::begun, 1.0));
+  fail(2, 1, FailureKind::out_of_memory, "asked 9 GiB of 8");
   EXPECT_FALSE(study()["finished"].is_null());
 }
 
 TEST_F(Analysis, WithoutAReferenceTheNextMeasuredRungTakesItsPlace) {
-  for (int64_t repeat = 0; repeat < plan_.repeats; ++repeat) {
-    write(run_of(0, repeat),
-          failed_record(run_of(0, repeat).id, FailureKind::out_of_memory, "asked 9 GiB of 8", planted::begun, 1.0));
-  }
-  Json s = study();
+  lose(0);
+  const Json s = study();
   EXPECT_EQ(s["rungs"][0]["status"], "failed");
   EXPECT_EQ(s["rungs"][0]["out_of_memory"], true);
   EXPECT_NEAR(s["rungs"][1]["speedup_first"]["ratio"].get<double>(), 1, 1e-9);
@@ -190,29 +140,20 @@ TEST_F(Analysis, WithoutAReferenceTheNextMeasuredRungTakesItsPlace) {
   EXPECT_EQ(s["headline"]["first"], 1);
   EXPECT_EQ(s["headline"]["planned"], 0);
   // It guards, too.
-  Json record = good(run_of(2, 0), 25);
-  record["timing"]["loss"] = {10.0, 9.0, 8.0};
-  write(run_of(2, 0), record);
+  plant(2, 0, 25, {{"/timing/loss", {10.0, 9.0, 8.0}}});
   EXPECT_EQ(study()["rungs"][2]["status"], "void");
 }
 
 TEST_F(Analysis, OneFaultAmongFailuresForWantOfMemoryIsAFault) {
-  write(run_of(1, 0),
-        failed_record(run_of(1, 0).id, FailureKind::out_of_memory, "asked 9 GiB of 8", planted::begun, 1.0));
-  write(run_of(1, 1), failed_record(run_of(1, 1).id, FailureKind::signal, "killed by signal 11", planted::begun, 1.0));
-  write(run_of(1, 2),
-        failed_record(run_of(1, 2).id, FailureKind::out_of_memory, "asked 9 GiB of 8", planted::begun, 1.0));
+  lose(1);
+  fail(1, 1, FailureKind::signal, "killed by signal 11");
   const Json s = study();
   EXPECT_EQ(s["rungs"][1]["out_of_memory"], false);
   EXPECT_NE(s["rungs"][1]["reason"].get<std::string>().find("signal 11"), std::string::npos);
 }
 
 TEST_F(Analysis, ALossThatIsNotFiniteVoidsWithoutAReferenceToo) {
-  for (int64_t repeat = 0; repeat < plan_.repeats; ++repeat) {
-    Json record = good(run_of(0, repeat), 100);
-    record["timing"]["loss"][1] = nullptr;
-    write(run_of(0, repeat), record);
-  }
+  for (int64_t repeat = 0; repeat < 3; ++repeat) plant(0, repeat, 100, {{"/timing/loss/1", nullptr}});
   const Json s = study();
   EXPECT_EQ(s["rungs"][0]["status"], "void");
   EXPECT_NE(s["rungs"][0]["reason"].get<std::string>().find("step 2 is not finite"), std::string::npos);
@@ -221,9 +162,7 @@ TEST_F(Analysis, ALossThatIsNotFiniteVoidsWithoutAReferenceToo) {
 
 TEST_F(Analysis, TheToleranceFollowsTheRecipesNotTheEdits) {
   const auto deviation_passes = [&](double deviation) {
-    Json record = good(run_of(2, 0), 25);
-    record["timing"]["loss"] = {10.0, 9.5 + deviation, 9.0 + deviation};
-    write(run_of(2, 0), record);
+    plant(2, 0, 25, {{"/timing/loss", {10.0, 9.5 + deviation, 9.0 + deviation}}});
     return study()["rungs"][2]["status"] == "measured";
   };
   plan_.rungs[2].applied = {"fused_adamw"};  // on a ladder that starts in bfloat16
@@ -250,9 +189,7 @@ TEST_F(Analysis, LeaveOneOutSaysWhatEachIsWorth) {
   EXPECT_EQ(s["headline"]["last"], 1);
   EXPECT_NE(planted::table_of(s).find("what is lost without it"), std::string::npos);
   // A rung whose number does not count has no worth.
-  Json record = good(run_of(2, 2), 50);
-  record["proofs"][0]["passed"] = false;
-  write(run_of(2, 2), record);
+  plant(2, 2, 50, {{"/proofs/0/passed", false}});
   const Json unproven = study();
   EXPECT_TRUE(unproven["attribution"][0]["ratio"].is_null());
   EXPECT_NE(unproven["attribution"][0]["reason"].get<std::string>().find("autocast: expected e; observed o"),
@@ -263,9 +200,7 @@ TEST_F(Analysis, ASweepComparesNothingOfUnequalSize) {
   plan_.mode = Mode::sweep;
   plan_.swept = Swept::batch;
   for (size_t i = 0; i < 3; ++i) plan_.rungs[i].shape = Shape{.B = 1 << i, .T = 10, .accumulation = 1};
-  Json record = good(run_of(1, 0), 50);
-  record["timing"]["loss"] = {3.0, 2.0, 1.0};  // another batch, other losses
-  write(run_of(1, 0), record);
+  plant(1, 0, 50, {{"/timing/loss", {3.0, 2.0, 1.0}}});  // another batch, other losses
   const Json s = study();
   for (const Json& rung : s["rungs"]) {
     EXPECT_EQ(rung["status"], "measured");
@@ -279,11 +214,7 @@ TEST_F(Analysis, ASweepComparesNothingOfUnequalSize) {
 
 // A proof may show more than the plan knew: whose attention it was.
 TEST_F(Analysis, ARungIsCalledAsItsRunsWereAfterTheirProof) {
-  for (const PlannedRun& run : plan_.runs) {
-    Json record = good(run, 100);
-    if (run.rung == 1) record["title"] = "bf16 autocast (seen)";
-    write(run, record);
-  }
+  for (int64_t repeat = 0; repeat < 3; ++repeat) plant(1, repeat, 100, {{"/title", "bf16 autocast (seen)"}});
   EXPECT_EQ(study()["rungs"][0]["title"], "float32");
   EXPECT_EQ(study()["rungs"][1]["label"], "+ bf16 autocast (seen)");
   EXPECT_EQ(study()["rungs"][2]["title"], "fused AdamW");
@@ -294,9 +225,7 @@ TEST_F(Analysis, APeerStandsBesideItsTwinAndNotInTheLadder) {
   plan_.rungs[2].peer = "pytorch-eager";
   plan_.rungs[2].title = "PyTorch eager";
   plan_.rungs[2].against = 1;
-  for (int64_t repeat = 0; repeat < plan_.repeats; ++repeat) {
-    write(run_of(2, repeat), good(run_of(2, repeat), 75 * (1.0 + 0.1 * static_cast<double>(repeat))));
-  }
+  for (int64_t repeat = 0; repeat < 3; ++repeat) plant(2, repeat, 75 * (1.0 + 0.1 * static_cast<double>(repeat)));
   const Json s = study();
   EXPECT_EQ(s["headline"]["last"], 1);
   ASSERT_EQ(s["rungs"][1]["peers"].size(), 1U);
@@ -306,19 +235,13 @@ TEST_F(Analysis, APeerStandsBesideItsTwinAndNotInTheLadder) {
   EXPECT_NE(table.find("the same work in PyTorch"), std::string::npos);
   EXPECT_EQ(table.find("+ PyTorch"), std::string::npos);
   // A peer in fp8 may be further off.
-  for (int64_t repeat = 0; repeat < plan_.repeats; ++repeat) {
-    Json off = good(run_of(2, repeat), 75);
-    for (Json& loss : off["timing"]["loss"]) loss = loss.get<double>() + 0.015;
-    write(run_of(2, repeat), off);
-  }
+  for (int64_t repeat = 0; repeat < 3; ++repeat) plant(2, repeat, 75, {{"/timing/loss", {10.015, 9.515, 9.015}}});
   EXPECT_EQ(study()["rungs"][2]["status"], "void");
   plan_.rungs[2].peer = "pytorch-fp8";
   plan_.rungs[2].losses->tolerance = 2e-2;
   EXPECT_EQ(study()["rungs"][2]["status"], "measured");
   // It is guarded by the same reference as the rungs are.
-  Json record = good(run_of(2, 1), 80);
-  record["timing"]["loss"] = {10.0, 9.0, 8.0};
-  write(run_of(2, 1), record);
+  plant(2, 1, 80, {{"/timing/loss", {10.0, 9.0, 8.0}}});
   const Json wrong = study();
   EXPECT_EQ(wrong["rungs"][2]["status"], "void");
   EXPECT_TRUE(wrong["rungs"][1]["peers"][0]["ratio"].is_null());
@@ -330,25 +253,13 @@ TEST_F(Analysis, ALadderThatBeginsInBfloat16HoldsNobodyToFloat32) {
     rung.applied = {};
     rung.recipe = model::to_json(bf16);
   }
-  for (int64_t repeat = 0; repeat < plan_.repeats; ++repeat) {
-    for (size_t rung = 0; rung < 3; ++rung) {
-      Json record = good(run_of(rung, repeat), 50);
-      if (rung == 2) record["timing"]["loss"] = {10.0, 9.5317, 8.99};  // as a peer's that is right
-      write(run_of(rung, repeat), record);
-    }
+  plant_all(50, {});
+  for (int64_t repeat = 0; repeat < 3; ++repeat) {
+    plant(2, repeat, 50, {{"/timing/loss", {10.0, 9.5317, 8.99}}});  // as a peer's that is right
   }
   const Json s = study();
   EXPECT_EQ(s["rungs"][2]["status"], "measured") << s["rungs"][2]["reason"];
   EXPECT_GT(s["rungs"][2]["guard"]["tolerance"].get<double>(), 1e-3);
-}
-
-void expect_eighty_columns(const std::string& table) {
-  size_t begin = 0;
-  while (begin < table.size()) {
-    const size_t end = table.find('\n', begin);
-    EXPECT_LE(files::length(table.substr(begin, end - begin)), 80U) << table.substr(begin, end - begin);
-    begin = end + 1;
-  }
 }
 
 TEST_F(Analysis, WithoutARecordTheThreadsAreThePlans) {
@@ -356,40 +267,6 @@ TEST_F(Analysis, WithoutARecordTheThreadsAreThePlans) {
   plan_.workload.threads = 7;
   EXPECT_EQ(study()["environment"]["threads"], 7);
   EXPECT_TRUE(study()["device"]["name"].get<std::string>().ends_with(", 7 threads"));
-}
-
-TEST_F(Analysis, TheTableFitsEightyColumns) {
-  Json disturbed = good(run_of(0, 1), 110);
-  disturbed["flags"] = {"shared: the processor was busy with something else for 23 % of the time"};
-  write(run_of(0, 1), disturbed);
-  expect_eighty_columns(planted::table_of(study()));
-  plan_.ladder.title = "A title of a hundred and twenty characters: " + std::string(76, 'x');
-  write(run_of(2, 0), good(run_of(2, 0), 0.0004));  // wild runs: intervals over many orders of magnitude
-  write(run_of(1, 1), good(run_of(1, 1), 9e6));
-  Json s = study();
-  expect_eighty_columns(planted::table_of(s));
-  plan_.mode = Mode::one_at_a_time;
-  plan_.rungs[1].against = plan_.rungs[2].against = 0;
-  plan_.rungs[1].reference = plan_.rungs[2].reference = 0;
-  expect_eighty_columns(planted::table_of(study()));
-  plan_.mode = Mode::cumulative;
-  plan_.rungs[2].peer = "pytorch-max-autotune";
-  plan_.rungs[2].title = "PyTorch max-autotune";
-  plan_.rungs[2].against = 1;
-  expect_eighty_columns(planted::table_of(study()));
-}
-
-TEST_F(Analysis, AReasonStandsUnderTheNumberItTakesAway) {
-  Json record = good(run_of(2, 0), 25);
-  record["timing"]["loss"] = {10.0, 9.0, 8.0};
-  write(run_of(2, 0), record);
-  EXPECT_NE(planted::table_of(study()).find("\n" + std::string(26, ' ') + "void: its loss is"), std::string::npos);
-}
-
-TEST_F(Analysis, AStudyIsCreatedOnce) {
-  EXPECT_THROW(create_study(plan_, folder_), std::invalid_argument);
-  EXPECT_EQ(json_of(open_study(folder_)), json_of(plan_));
-  EXPECT_THROW((void)open_study(folder_ / "records"), std::invalid_argument);
 }
 
 }  // namespace analysis_test

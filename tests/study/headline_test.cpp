@@ -19,9 +19,7 @@ class Headline : public planted::PlantedStudy {
   Headline() { repeats_ = 4; }
   // The rung's runs, each repeat a tenth slower than the one before, which all rungs share.
   void takes(size_t rung, double ms) {
-    for (int64_t repeat = 0; repeat < plan_.repeats; ++repeat) {
-      write(run_of(rung, repeat), good(run_of(rung, repeat), ms * (1.0 + 0.1 * static_cast<double>(repeat))));
-    }
+    for (int64_t repeat = 0; repeat < 4; ++repeat) plant(rung, repeat, ms * (1.0 + 0.1 * static_cast<double>(repeat)));
   }
 
   static bool says(const Json& study, const std::string& text) {
@@ -45,7 +43,7 @@ TEST_F(Headline, LeadsWithAnEarlierRungThatIsClearlyFasterAndSaysWhatCostsTime) 
   EXPECT_TRUE(says(s, " 2.00x faster than \"float32\", at \"bf16 autocast\" ")) << planted::table_of(s);
   EXPECT_TRUE(says(s, " Slower here: fused AdamW 0.25x. At the ladder's last rung, \"fused AdamW\", 0.50x is left."))
       << planted::table_of(s);
-  write(run_of(2, 0), good(run_of(2, 0), 40));  // in one repeat it was the last that was faster: nothing is clear
+  plant(2, 0, 40);  // in one repeat it was the last that was faster: nothing is clear
   EXPECT_FALSE(study()["headline"].contains("fastest"));
 }
 
@@ -66,16 +64,13 @@ TEST_F(Headline, WithoutAnIntervalOrAClearChangeItClaimsNothing) {
   EXPECT_TRUE(says(study(), " Not usable: 1 pair of runs, and a verdict needs 4 ")) << planted::table_of(study());
   takes(0, 100);
   takes(2, 100);
-  write(run_of(2, 1), good(run_of(2, 1), 90));
+  plant(2, 1, 90);
   EXPECT_TRUE(says(study(), " No clear change from \"float32\" ")) << planted::table_of(study());
 }
 
 TEST_F(Headline, NamesTheReferenceThatTookThePlannedOnesPlace) {
   EXPECT_FALSE(study()["headline"].contains("planned"));
-  for (int64_t repeat = 0; repeat < plan_.repeats; ++repeat) {
-    write(run_of(0, repeat),
-          failed_record(run_of(0, repeat).id, FailureKind::out_of_memory, "asked 9 GiB of 8", planted::begun, 1.0));
-  }
+  lose(0);
   const Json s = study();
   EXPECT_EQ(s["headline"]["planned"], 0);
   EXPECT_EQ(s["headline"]["first"], 1);

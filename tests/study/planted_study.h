@@ -16,6 +16,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <stdexcept>
 #include <string>
 
@@ -79,6 +80,40 @@ class PlantedStudy : public testing::Test {
   }
   void write(const PlannedRun& run, const Record& record) const { write(run, json_of(record)); }
 
+  using Values = std::map<std::string, Json>;  // by their places in a record
+
+  // A good record with these values.
+  void plant(const PlannedRun& run, double ms, const Values& values = {}) const {
+    Json record = good(run, ms);
+    for (const auto& [place, value] : values) record[Json::json_pointer(place)] = value;
+    write(run, record);
+  }
+  void plant(size_t rung, int64_t repeat, double ms, const Values& values = {}) const {
+    plant(run_of(rung, repeat), ms, values);
+  }
+  void plant_all(double ms, const Values& values) const {
+    for (const PlannedRun& run : plan_.runs) plant(run, ms, values);
+  }
+  void fail(size_t rung, int64_t repeat, FailureKind kind, const std::string& message) const {
+    write(run_of(rung, repeat), failed_record(run_of(rung, repeat).id, kind, message, begun, 1.0));
+  }
+  // All repeats ask for more memory than there is.
+  void lose(size_t rung) const {
+    for (int64_t repeat = 0; repeat < plan_.repeats; ++repeat) {
+      fail(rung, repeat, FailureKind::out_of_memory, "asked 9 GiB of 8");
+    }
+  }
+  // What a GPU's monitor tells of a calm run, where it can read nothing else.
+  static Json monitor(const Json& known = {}) {
+    Json made{{"samples", 3}, {"throttle", Json::array()}, {"other_processes", 0}, {"notes", Json::object()}};
+    for (const char* field : {"sm_clock_mhz", "memory_clock_mhz", "power_w", "temperature_c", "utilization_percent",
+                              "energy_j", "joules_per_token"}) {
+      made[field] = nullptr;
+    }
+    if (!known.is_null()) made.update(known);
+    return made;
+  }
+
   Json good(const PlannedRun& run, double ms) const {
     const Rung& rung = plan_.rungs[run.rung];
     return {{"kind", "record"},
@@ -128,20 +163,19 @@ class PlantedStudy : public testing::Test {
   void make_about_batches(int64_t cached = 1000) {
     plan_.rungs[1].recipe["batches"] = "read";
     for (const PlannedRun& run : plan_.runs) {
-      Json record = good(run, 100.0 / std::pow(2.0, static_cast<double>(run.rung)));
       const double ms = 10.0 / (1.0 + static_cast<double>(run.rung) + static_cast<double>(run.repeat));
-      record["timing"]["data_ms"] = {500.0, ms, ms};
-      record["data"] = {{"file", "tokens.bin"},
-                        {"file_bytes", 1000},
-                        {"bytes_read", run.rung == 1 ? 68 : 0},
-                        {"reads", run.rung == 1 ? 2 : 0},
-                        {"storage_bytes", nullptr},
-                        {"major_faults", 1},
-                        {"resident_bytes", 100 + 10 * run.repeat},
-                        {"cached_before", cached},
-                        {"cached_after", 500}};
-      if (plan_.workload.cold_cache) record["data"]["cold"] = true;
-      write(run, record);
+      Json data{{"file", "tokens.bin"},
+                {"file_bytes", 1000},
+                {"storage_bytes", nullptr},
+                {"major_faults", 1},
+                {"cached_before", cached},
+                {"cached_after", 500},
+                {"bytes_read", run.rung == 1 ? 68 : 0},
+                {"reads", run.rung == 1 ? 2 : 0},
+                {"resident_bytes", 100 + 10 * run.repeat}};
+      if (plan_.workload.cold_cache) data["cold"] = true;
+      plant(run, 100.0 / std::pow(2.0, static_cast<double>(run.rung)),
+            {{"/timing/data_ms", {500.0, ms, ms}}, {"/data", data}});
     }
   }
   const PlannedRun& run_of(size_t rung, int64_t repeat) const {

@@ -6,7 +6,6 @@
 namespace roofline_test {
 
 using namespace study;
-using files::Json;
 
 // At 1e12 FLOP/s and 1e11 bytes/s: 1e9 FLOPs take 1 ms, 1e8 bytes take 1 ms.
 const Limits limits{1e12, 1e11, "made up"};
@@ -78,29 +77,14 @@ TEST(Roofline, TakesTheTimesOfATrace) {
   EXPECT_EQ(r.parts.size(), costs.size());
 }
 
-TEST(Roofline, ConvertsToJson) {
-  const Json json = json_of(roofline(costs, limits, {{{"update", ""}, 6.0}}));
-  EXPECT_EQ(json["limits"]["source"], "made up");
-  EXPECT_EQ(json["parts"][0]["part"], "adamw");
-  EXPECT_DOUBLE_EQ(json["parts"][0]["distance"].get<double>(), 1.2);
-  EXPECT_DOUBLE_EQ(json["parts"][0]["ms_above"].get<double>(), 1);
-  EXPECT_EQ(json["parts"][0]["bound_by"], "memory");
-  EXPECT_TRUE(json["parts"][1]["measured_ms"].is_null() && json["parts"][1]["distance"].is_null());
-  EXPECT_FALSE(json["phases"][0].contains("part"));
-  EXPECT_DOUBLE_EQ(json["limits"]["flops_per_byte"].get<double>(), 10);
-}
-
 TEST(Roofline, HasWhatItsAxesShow) {
-  const Json json = json_of(roofline(costs, limits, {{{"forward", "c_attn"}, 8.0}, {{"forward", "gelu"}, 1.0}}));
-  const Json &c_attn = json["parts"][0], &gelu = json["parts"][1], &no_time = json["parts"][3];
-  ASSERT_EQ(c_attn["part"], "c_attn");
-  EXPECT_DOUBLE_EQ(c_attn["flops_per_byte"].get<double>(), 40);
-  EXPECT_DOUBLE_EQ(c_attn["flops_per_s"].get<double>(), 5e11);  // 4e9 in 8 ms
-  ASSERT_EQ(gelu["part"], "gelu");                              // without FLOPs it has no place on them
-  EXPECT_TRUE(gelu["flops_per_byte"].is_null() && gelu["flops_per_s"].is_null());
-  ASSERT_TRUE(no_time["measured_ms"].is_null());
-  EXPECT_FALSE(no_time["flops_per_byte"].is_null());
-  EXPECT_TRUE(no_time["flops_per_s"].is_null());
+  const Roofline r = roofline(costs, limits, {{{"forward", "c_attn"}, 8.0}, {{"forward", "gelu"}, 1.0}});
+  EXPECT_DOUBLE_EQ(r.limits.flops_per_byte, 10);
+  EXPECT_DOUBLE_EQ(find(r.parts, "forward", "c_attn").flops_per_byte.value(), 40);
+  EXPECT_DOUBLE_EQ(find(r.parts, "forward", "c_attn").flops_per_s.value(), 5e11);  // 4e9 in 8 ms
+  const RooflineRow &gelu = find(r.parts, "forward", "gelu"), &no_time = find(r.parts, "forward", "c_fc");
+  EXPECT_FALSE(gelu.flops_per_byte || gelu.flops_per_s);  // without FLOPs it has no place on them
+  EXPECT_TRUE(no_time.flops_per_byte && !no_time.flops_per_s);
 }
 
 TEST(Roofline, TableFitsEightyColumns) {
