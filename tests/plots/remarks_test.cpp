@@ -18,7 +18,6 @@
 namespace remarks_test {
 
 using namespace plots;
-using files::Json;
 using made_up::lose_number;
 using made_up::ratio;
 
@@ -29,11 +28,6 @@ Remark remark(const std::string& code, const Study& study, const std::vector<Noi
   const std::vector<Remark> remarks = said_of(study, {}, noise).remarks;
   const auto found = std::ranges::find(remarks, code, &Remark::code);
   return found == remarks.end() ? Remark{} : *found;
-}
-
-bool says(const Study& study, const std::string& line) {
-  const std::vector<std::string> lines = said_of(study).lines;
-  return std::ranges::find(lines, line) != lines.end();
 }
 
 StudyRung peer(size_t index, const std::string& title, double ms) {
@@ -81,12 +75,8 @@ TEST(Said, AHeadlineClaimsWhatItsIntervalShows) {
     return headline(study);
   };
   EXPECT_EQ(headline(study), "2.50\u00d7 faster than \u201cfloat32\u201d");
-  EXPECT_EQ(said(ratio(0.9, 0.8, 0.95)), "Slower: 0.90\u00d7 the speed of \u201cfloat32\u201d");
   EXPECT_EQ(said(ratio(2.05, 0.23, 18.4)), "Not usable: the ratio's interval reaches from 0.23 to 18.4");
-  EXPECT_EQ(said(ratio(2.05, 0.93, 4.4)), "No clear change from \u201cfloat32\u201d");
   EXPECT_EQ(said(ratio(1.01, {}, {}, 1)), "Not usable: 1 pair of runs, and a verdict needs 4");
-  study.rungs[0].optimization = "gpu";
-  EXPECT_EQ(said(ratio(12.3, 12.2, 12.4)), "12.3\u00d7 faster than float32 on the same GPU");
   study.headline.reset();
   EXPECT_EQ(headline(study), "No valid speedup: no rung could be compared with the reference rung");
   Study single = study;
@@ -98,8 +88,6 @@ TEST(Said, AHeadlineClaimsWhatItsIntervalShows) {
 
 TEST(Said, AProgramBesideTheLastRungThatIsFasterIsSaidFirst) {
   Study study = made_up::study();
-  EXPECT_TRUE(
-      says(study, "Next to PyTorch: not measured; `ladder ablate --with-peer pytorch` runs it beside the last rung."));
   study.rungs.push_back(peer(3, "PyTorch eager", 18));
   const auto said = [&](double center, std::optional<double> lo, std::optional<double> hi) {
     study.rungs[2].peers = {PeerRatio{{lo, hi}, "pytorch-eager", 3, center, 5}};
@@ -107,7 +95,6 @@ TEST(Said, AProgramBesideTheLastRungThatIsFasterIsSaidFirst) {
   };
   EXPECT_EQ(said(0.44, 0.43, 0.46), "0.44\u00d7 as fast as PyTorch eager");
   EXPECT_EQ(said(1.3, 1.27, 1.33), "2.50\u00d7 faster than \u201cfloat32\u201d");
-  EXPECT_TRUE(says(study, "Speed over PyTorch's: eager 1.30\u00d7 \u00b1 2.3 %."));
   EXPECT_EQ(said(0.98, 0.9, 1.05), "2.50\u00d7 faster than \u201cfloat32\u201d");  // not clearly
   // Of one rung it is what was asked.
   study.headline.reset();
@@ -308,22 +295,7 @@ TEST(Said, TheNoiseFloorIsTheOneOfSoManyRepeats) {
 class SaidInReport : public planted::PlantedStudy {
  protected:
   SaidInReport() { repeats_ = 4; }
-  Json report() const { return json_of(with_said(report_document({computed_study(plan_, folder_)}))); }
 };
-
-TEST_F(SaidInReport, StandsThereOncePerRung) {
-  plant(1, 2, 50, {{"/proofs/0/passed", false}});
-  const Json document = report();
-  EXPECT_EQ(json_of(with_said(value_from<Report>(document, "the report"))), document);
-  EXPECT_NO_THROW((void)value_from<Report>(Json::parse(document.dump()), "the report"));
-  const Json said = document["studies"][0]["said"];
-  EXPECT_TRUE(said["headline"].get<std::string>().starts_with("4.00\u00d7 faster")) << said["headline"];
-  ASSERT_EQ(said["rungs"].size(), 3U);
-  EXPECT_EQ(said["rungs"][0]["reason"], "");
-  EXPECT_TRUE(said["rungs"][1]["reason"].get<std::string>().starts_with("unproven: "));
-  EXPECT_TRUE(said["rungs"][2]["guard"].get<std::string>().starts_with("passed, "));
-  EXPECT_EQ(said["command"], "ladder ablate --ladder test");
-}
 
 TEST_F(SaidInReport, OfTwoStudiesIsTheComparison) {
   const StudyFiles files = computed_study(plan_, folder_);

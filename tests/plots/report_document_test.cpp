@@ -77,20 +77,11 @@ std::string refusal(const std::function<void()>& call) {
   return "";
 }
 
-TEST_F(Report, HasEveryStepOfEveryRunInTheirOrder) {
+// Every step of every run in its order: the kept charts of steps.
+TEST_F(Report, HasWhatDisturbedARun) {
   const Json unwatched{{"unavailable", "no GPU"}};
   plant(1, 2, 60, {{"/flags", {"shared: said so"}}, {"/monitor", unwatched}});
-  const Json entry = report()["studies"][0];
-  EXPECT_EQ(entry["source"], folder_.filename().string());
-  ASSERT_EQ(entry["runs"].size(), 9U);
-  for (size_t i = 0; i < 9; ++i) {
-    const Json& run = entry["runs"][i];
-    EXPECT_EQ(run["position"], i);
-    EXPECT_EQ(run["id"], plan_.runs[i].id);
-    EXPECT_EQ(run["warmup_steps"], 1);
-    EXPECT_EQ(run["step_ms"].size(), 3U);
-    EXPECT_EQ(run["step_ms"][0], 1000.0);
-    EXPECT_EQ(run["loss"], (Json{10.0, 9.5, 9.0}));
+  for (const Json& run : report()["studies"][0]["runs"]) {
     const bool disturbed = run["id"] == run_of(1, 2).id;
     EXPECT_EQ(run["flags"].size(), disturbed ? 1U : 0U);
     EXPECT_EQ(run["conditions"], disturbed ? unwatched : Json());

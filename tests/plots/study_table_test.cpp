@@ -3,6 +3,7 @@
 #include "plots/study_table.h"
 
 #include "files/printable.h"
+#include "tests/study/made_up_study.h"
 
 #include <gtest/gtest.h>
 
@@ -16,15 +17,12 @@ namespace study_table_test {
 
 using namespace plots;
 
-Ratio ratio(double ratio, std::optional<double> lo, std::optional<double> hi) { return {{lo, hi}, ratio, 6}; }
+using made_up::ratio;
 
 Ratio speedup(double times) { return ratio(times, times * 0.97, times * 1.04); }
 
 StudyRung rung(const std::string& label, double ms) {
-  StudyRung shown;
-  shown.label = shown.title = label;
-  shown.ms_per_step = RungTimes{};
-  shown.ms_per_step->median = ms;
+  StudyRung shown = made_up::rung(0, label, ms);
   shown.speedup_first = shown.speedup_against = speedup(100 / ms);
   shown.tokens_per_s = Median{{}, 1.64e6 / ms};
   shown.peak_memory_bytes = 1 << 30;
@@ -32,22 +30,16 @@ StudyRung rung(const std::string& label, double ms) {
 }
 
 StudyRung no_number(const std::string& label, RungStatus status, const std::string& reason) {
-  StudyRung shown;
-  shown.label = shown.title = label;
-  shown.status = status;
-  shown.reason = reason;
+  StudyRung shown = made_up::rung(0, label, 0);
+  made_up::lose_number(shown, status, reason);
   return shown;
 }
 
 Study study_of(const std::vector<StudyRung>& rungs, Mode mode = Mode::cumulative) {
-  Study study;
+  Study study = made_up::study();
   study.mode = mode;
-  study.device = {DeviceKind::cuda, "A device"};
-  study.ladder.title = "A ladder";
-  study.workload.model = "tiny";
-  study.workload.T = 16;
   study.rungs = rungs;
-  study.statistics = {.center = "median", .interval = "95 %", .attribution = {}};
+  study.headline.reset();
   study.warnings = {"a warning"};
   return study;
 }
