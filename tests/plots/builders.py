@@ -271,22 +271,20 @@ GIB = 2**30
 
 
 def complete(ladder=LADDER, **more):
-    """A study of a GPU with all that charts show. No figure follows from another, so none can have been computed."""
+    """A study of a GPU with all that charts show."""
     study = make(ladder, device="cuda", **more)
     study["workload"].update(batch=16, context=1024, tokens_per_step=16384)
+    phases = {"backward": 400.0, "forward": 300.0, "update": 70.0, "clip": 20.0, "data": 5.0, "": 4.0}
     for r in study["rungs"]:
         i, ms = r["index"] % 7, r["ms_per_step"]["median"]
-        kind, rate = "fp32" if i == 0 else "bf16", 1000.0 * (11 + i)
-        r["tokens_per_s"] = {"median": rate, "lo": rate - 100, "hi": rate + 150}
-        r["mfu"] = {"value": 0.031 + 0.07 * i, "formula": "6 N", "type": kind, "peak_flops": 1e14, "peak_source": "data sheet", "reason": ""}
-        r["peak_memory_bytes"] = (31 - 2 * i) * GIB
-        r["memory"] = {"peak_bytes": 30 * GIB, "peak_source": "the caching allocator", "reserved_peak_bytes": (33 - 2 * i) * GIB, "weights_bytes": GIB,
-                       "gradients_bytes": GIB, "optimizer_bytes": 2 * GIB, "activations_bytes": (20 - 2 * i) * GIB}
-        phases = {"backward": 400.0 - i, "forward": 300.0, "update": 70.0, "clip": 20.0, "data": 5.0, "": 4.0}
-        r["profile"] = {"busy_percent": 90.0 - i, "idle_ms": 200.0 - i, "launch_bound_percent": 8.5,
-                        "by_phase": [{"phase": phase, "ms": 2 * took, "min_ms": took, "max_ms": 2 * took, "count": 9} for phase, took in phases.items()],
-                        "step": {"ms": ms, "traced_ms": 2 * ms, "idle_ms": 100.0 - i, "by_phase": [{"phase": p, "ms": took} for p, took in phases.items()]}}
-        r["joules_per_token"] = 0.052 - 0.005 * i
+        rate = 1000.0 * (11 + i)
+        r |= {"tokens_per_s": {"median": rate, "lo": rate - 100, "hi": rate + 150}, "joules_per_token": 0.052 - 0.005 * i, "peak_memory_bytes": (31 - 2 * i) * GIB,
+              "mfu": {"value": 0.031 + 0.07 * i, "formula": "6 N", "type": "bf16", "peak_flops": 1e14, "peak_source": "data sheet", "reason": ""},
+              "memory": {"peak_bytes": 30 * GIB, "peak_source": "the caching allocator", "reserved_peak_bytes": (33 - 2 * i) * GIB, "weights_bytes": GIB,
+                         "gradients_bytes": GIB, "optimizer_bytes": 2 * GIB, "activations_bytes": (20 - 2 * i) * GIB},
+              "profile": {"busy_percent": 90.0, "idle_ms": 200.0, "launch_bound_percent": 8.5,
+                          "by_phase": [{"phase": phase, "ms": 2 * took, "min_ms": took, "max_ms": 2 * took, "count": 9} for phase, took in phases.items()],
+                          "step": {"ms": ms, "traced_ms": 2 * ms, "idle_ms": 100.0, "by_phase": [{"phase": p, "ms": took} for p, took in phases.items()]}}}
     return study
 
 
@@ -377,17 +375,19 @@ def history_of(*series):
                   "skipped": [], "notes": [], "series": list(series)})
 
 
+def seed(kind):
+    return json.loads((ROOT / "tests" / "fuzz" / "seeds" / kind / "valid.json").read_text())
+
+
 def noise_of(*floors):
     """A noise floor; floors: (pairs, floor)."""
-    return valid({"kind": "noise", "schema_version": 1, "created": "2026-01-02T03:04:05Z", "label": "+ flash", "recipe_hash": "ab" * 6,
-                  "recipe": {}, "setting": SETTING, "program": None, "pairs": 8, "differences": [0.01] * 8, "sd": 0.01,
-                  "floors": [{"pairs": pairs, "floor": floor} for pairs, floor in floors]})
+    return valid(seed("noise") | {"label": "+ flash", "setting": SETTING, "floors": [{"pairs": pairs, "floor": floor} for pairs, floor in floors]})
 
 
 # ---- trainings
 
 def training_of(steps=60):
-    training = json.loads((ROOT / "tests" / "fuzz" / "seeds" / "training" / "valid.json").read_text())
+    training = seed("training")
     training["settings"]["steps"] = steps
     return training
 

@@ -99,45 +99,56 @@ GateResult gate(GateOutcome verdict, const std::vector<ComparedRecipe>& entries,
 const ComparedRecipe slower = entry("+ bf16 autocast", Verdict::regression, 1.045);
 const ComparedRecipe faster = entry("+ flash", Verdict::improvement, 0.95);
 const ComparedRecipe same = entry("float32", Verdict::same, 1.001);
+const ComparedRecipe noisy = entry("noisy", Verdict::inconclusive, 1.28);
 
-TEST(Gate, SaysTheVerdictAndTheRungThatDecidesIt) {
-  const Said said = said_of(gate(GateOutcome::regression, {same, slower, faster}));
-  EXPECT_EQ(said.headline, "1.04\u00d7 slower");
-  EXPECT_EQ(said.lines.front(),
-            "\u201cbf16 autocast\u201d: head takes 1.04\u00d7 base's time (95 %: 1.03\u00d7 \u2013 1.05\u00d7); limit "
-            "\u00b1 2 %, "
-            "6 pairs of runs; 2 other rungs below.");
-  EXPECT_TRUE(said_of(gate(GateOutcome::improvement, {same, faster}))
-                  .lines.front()
-                  .starts_with("\u201cflash\u201d: head takes 0.95\u00d7 base's"));
-  EXPECT_EQ(said_of(gate(GateOutcome::same, {same})).headline, "No change that matters");
-  const Said unclear = said_of(gate(GateOutcome::inconclusive, {faster, entry("noisy", Verdict::inconclusive, 1.28)}));
-  EXPECT_EQ(unclear.headline, "Inconclusive");
-  EXPECT_TRUE(unclear.lines.front().starts_with("\u201cnoisy\u201d: head takes 1.28\u00d7")) << unclear.lines.front();
-  EXPECT_EQ(unclear.remarks.front().fix, "Run it again on a quiet machine, or with more `--pairs`.");
-}
-
-TEST(Gate, NamesWhatNoLongerLearnsTheSame) {
+TEST(Gate, SaysItsVerdictTheRungThatDecidesItAndWhatToDo) {
   ComparedRecipe other = faster;
   other.loss = {.compared = true, .passed = false, .message = "step 3 has loss 9.5"};
-  const Said said = said_of(gate(GateOutcome::regression, {slower, other}));
-  EXPECT_EQ(said.headline, "No longer learns the same");
-  EXPECT_TRUE(said.lines.front().starts_with("\u201cflash\u201d")) << said.lines.front();
-  EXPECT_TRUE(std::ranges::any_of(said.remarks, [](const Remark& remark) {
-    return remark.severity == Severity::bad && remark.text == "+ flash: losses differ: step 3 has loss 9.5";
-  }));
-}
-
-TEST(Gate, WithoutAComparisonTellsItsReasons) {
-  const Said failed = said_of(gate(GateOutcome::failed, {}, {"head run r1-01: killed"}));
-  EXPECT_EQ(failed.headline, "Failed: head has no number");
-  EXPECT_EQ(failed.lines, std::vector<std::string>{"head run r1-01: killed."});
-  EXPECT_EQ(said_of(gate(GateOutcome::unfit, {}, {"it differs from itself"})).remarks.front().severity, Severity::warn);
-  EXPECT_EQ(said_of(gate(GateOutcome::saved, {})).headline, "Saved as the baseline");
   GateResult calibrated = gate(GateOutcome::calibrated, {same});
   calibrated.calibration.emplace_back().pairs = 16;
-  EXPECT_EQ(said_of(calibrated).headline, "Noise floor measured");
   EXPECT_NE(noise_table(calibrated.calibration.front()).find("16 pairs of equal runs differ by"), std::string::npos);
+  std::string said = "\n";
+  for (const GateResult& made :
+       {gate(GateOutcome::regression, {same, slower, faster}), gate(GateOutcome::improvement, {same, faster}),
+        gate(GateOutcome::same, {same}), gate(GateOutcome::inconclusive, {faster, noisy}),
+        gate(GateOutcome::regression, {slower, other}), gate(GateOutcome::failed, {}, {"head run r1-01: killed"}),
+        gate(GateOutcome::unfit, {}, {"it differs from itself"}), gate(GateOutcome::saved, {}), calibrated}) {
+    const Said one = said_of(made);
+    said += one.headline + "\n";
+    for (const std::string& line : one.lines) said += "  " + line + "\n";
+    for (const auto& [severity, code, text, fix] : one.remarks) {
+      said += "  " + name_of(severity) + ": " + text + (fix.empty() ? "" : " " + fix) + "\n";
+    }
+  }
+  EXPECT_EQ(said, R"(
+1.04× slower
+  “bf16 autocast”: head takes 1.04× base's time (95 %: 1.03× – 1.05×); limit ± 2 %, 6 pairs of runs; 2 other rungs below.
+  bad: REGRESSION: A whole interval lies beyond the limit. Exit status 3.
+1.05× faster
+  “flash”: head takes 0.95× base's time (95 %: 0.94× – 0.96×); limit ± 2 %, 6 pairs of runs; 1 other rung below.
+  good: IMPROVEMENT: A whole interval lies beyond the limit, and no rung is slower. Exit status 3.
+No change that matters
+  “float32”: head takes 1.001× base's time (95 %: 0.99× – 1.01×); limit ± 2 %, 6 pairs of runs.
+  good: SAME: Every interval lies within the limit. Exit status 3.
+Inconclusive
+  “noisy”: head takes 1.28× base's time (95 %: 1.27× – 1.29×); limit ± 2 %, 6 pairs of runs; 1 other rung below.
+  warn: INCONCLUSIVE: An interval crosses the limit, so these runs cannot tell. Exit status 3. Run it again on a quiet machine, or with more `--pairs`.
+No longer learns the same
+  “flash”: head takes 0.95× base's time (95 %: 0.94× – 0.96×); limit ± 2 %, 6 pairs of runs; 1 other rung below.
+  bad: REGRESSION: The losses differ. Exit status 3.
+  bad: + flash: losses differ: step 3 has loss 9.5
+Failed: head has no number
+  head run r1-01: killed.
+  bad: FAILED: A run of head failed, was not proven, or lost its loss. Exit status 3.
+Unfit to judge
+  it differs from itself.
+  warn: UNFIT: The base has no number, or the machine is not fit for measuring. Exit status 3.
+Saved as the baseline
+  info: SAVED: There was no baseline to compare with. Exit status 3. The next gate compares with these runs.
+Noise floor measured
+  info: CALIBRATED: The program ran against itself. Exit status 3.
+  info: 16 pairs of equal runs differ by 0 % (standard deviation). A slowdown beyond the limit and the noise floor together is found in 95 % of gates.
+)");
 }
 
 TEST(Gate, AWarningIsSaidOnce) {

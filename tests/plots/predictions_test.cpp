@@ -92,29 +92,23 @@ TEST(Predictions, RatiosAreOfTheLeastTimesAtTheRatesOfTraces) {
   EXPECT_TRUE(partly[2].ratio.has_value());
 }
 
-TEST(Predictions, TracesOfAnotherMachineAndWithoutLimitsDoNotCount) {
+TEST(Predictions, WhatTheCountsOrTheTracesDoNotTellHasNoRatio) {
   const Study study = counted();
-  TraceDocument other = trace(study, in_bf16, 5e11, 4e10), none = other, nothing = trace(study, in_bf16, 0, 4e10);
+  const TraceDocument trusted = trace(study, in_bf16, 5e11, 4e10);
+  TraceDocument other = trusted, none = trusted, refuted = trusted;
   other.environment.cpu.model = "Another processor";
   none.roofline.reset();
-  EXPECT_FALSE(predictions_of(study, planned(), {other, none, nothing})[2].ratio.has_value());
-}
-
-TEST(Predictions, ARefutedRatePredictsNothing) {
-  const Study study = counted();
-  TraceDocument trusted = trace(study, in_bf16, 5e11, 4e10), refuted = trusted;
   refuted.roofline->limits.refuted = "forward mlp ran at 2x the measured limit of compute";
-  EXPECT_TRUE(predictions_of(study, planned(), {trusted})[2].ratio.has_value());
-  EXPECT_FALSE(predictions_of(study, planned(), {refuted})[2].ratio.has_value());
-}
-
-TEST(Predictions, WhatTheCountsDoNotKnowHasNoRatio) {
-  const Study study = counted();
-  Plan plan = planned();
-  plan.rungs[2].work = plan.rungs[1].work;  // of flash attention, for instance
-  EXPECT_FALSE(predictions_of(study, plan, {trace(study, in_bf16, 5e11, 4e10)})[2].ratio.has_value());
-  plan.rungs[2].work.reset();  // an older plan's
-  EXPECT_FALSE(predictions_of(study, plan, {trace(study, in_bf16, 5e11, 4e10)})[2].ratio.has_value());
+  Plan same = planned(), older = planned();
+  same.rungs[2].work = same.rungs[1].work;  // of flash attention, for instance
+  older.rungs[2].work.reset();
+  const auto has_ratio = [&](const Plan& plan, const std::vector<TraceDocument>& traces) {
+    return predictions_of(study, plan, traces)[2].ratio.has_value();
+  };
+  EXPECT_TRUE(has_ratio(planned(), {trusted}));
+  EXPECT_FALSE(has_ratio(planned(), {other, none, trace(study, in_bf16, 0, 4e10)}));
+  EXPECT_FALSE(has_ratio(planned(), {refuted}));
+  EXPECT_FALSE(has_ratio(same, {trusted}) || has_ratio(older, {trusted}));
 }
 
 TEST(Predictions, AreOfALadderWhoseRecordsCountOnly) {

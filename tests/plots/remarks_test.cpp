@@ -38,11 +38,7 @@ StudyRung peer(size_t index, const std::string& title, double ms) {
 
 TEST(Said, ARungWithoutANumberHasAReason) {
   StudyRung rung = made_up::rung(1, "bf16", 50);
-  lose_number(rung, RungStatus::not_applicable, "needs a CUDA device");
-  EXPECT_EQ(why_no_number(rung), "not applicable: needs a CUDA device");
-  lose_number(rung, RungStatus::voided, "losses differ");
-  EXPECT_EQ(why_no_number(rung), "void: losses differ");
-  lose_number(rung, RungStatus::missing, "");
+  lose_number(rung, RungStatus::missing, "");  // with a reason: study_table_test.cpp
   EXPECT_EQ(why_no_number(rung), "not run yet");
   lose_number(rung, RungStatus::failed, "Failed twice");  // the word is not said again
   EXPECT_EQ(why_no_number(rung), "Failed twice");
@@ -50,22 +46,14 @@ TEST(Said, ARungWithoutANumberHasAReason) {
   EXPECT_EQ(why_no_number(rung), "out of memory: Failed twice");
 }
 
-TEST(Said, AGuardTellsWhatItJudgedAndItsLimit) {
-  RungGuard guard;
-  guard.deviation = -0.0031;
-  guard.max_deviation = 0.0052;
-  guard.tolerance = 0.02;
-  guard.steps = 20;
-  const std::string difference =
-      "median signed difference 0.0031 nats (limit 0.02); largest single step 0.0052 (limit 0.5)";
-  EXPECT_EQ(guard_words(guard), "failed, " + difference + ", 20 steps");
-  guard.passed = true;
-  guard.known_offset = 0.01;
-  guard.message = "its loss is above";
-  EXPECT_EQ(guard_words(guard),
-            "passed, " + difference + ", 20 steps, padding columns may add 0.01; its loss is above");
+// One that passed: results/evidence.
+TEST(Said, AGuardThatFailedTellsWhatItJudgedAndItsLimit) {
+  RungGuard guard{.deviation = -0.0031, .max_deviation = 0.0052, .tolerance = 0.02, .steps = 20};
+  EXPECT_EQ(
+      guard_words(guard),
+      "failed, median signed difference 0.0031 nats (limit 0.02); largest single step 0.0052 (limit 0.5), 20 steps");
   guard.deviation = std::optional<double>();
-  EXPECT_EQ(guard_words(guard).substr(0, 33), "passed, a loss is not finite, 20 ");
+  EXPECT_TRUE(guard_words(guard).starts_with("failed, a loss is not finite, 20 "));
 }
 
 TEST(Said, AHeadlineClaimsWhatItsIntervalShows) {

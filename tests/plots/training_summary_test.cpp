@@ -41,21 +41,6 @@ std::vector<TrainingStep> log_of(int64_t count) {
   return steps;
 }
 
-TEST(TrainingReport, ShowsFewSamplesWithTheFirstAndTheLast) {
-  const auto steps_of = [](std::vector<TrainingStep> steps) {
-    std::vector<int64_t> shown;
-    for (const SampleAfter& sample : training_report("folder", training(40), steps).samples)
-      shown.push_back(sample.step);
-    return shown;
-  };
-  std::vector<TrainingStep> steps = log_of(40);
-  EXPECT_EQ(steps_of(steps), std::vector<int64_t>{});
-  steps[0].sample = "one";
-  EXPECT_EQ(steps_of(steps), std::vector<int64_t>{1});
-  for (size_t i = 4; i < 40; i += 5) steps[i].sample = "more";
-  EXPECT_EQ(steps_of(steps), (std::vector<int64_t>{1, 10, 20, 30, 40}));
-}
-
 TEST(TrainingReport, HasAPointForEachStep) {
   const auto stretches = stretches_of(log_of(4));
   ASSERT_EQ(stretches.size(), 4U);
