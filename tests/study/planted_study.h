@@ -5,6 +5,7 @@
 #include "ablations/plan/make_plan.h"
 #include "ablations/run/study_folder.h"
 #include "files/files.h"
+#include "files/resources.h"
 #include "model/recipe.h"
 #include "plots/study_table.h"
 #include "results/record.h"
@@ -114,49 +115,32 @@ class PlantedStudy : public testing::Test {
     return made;
   }
 
+  // A record of the fuzzer's seeds with the run's names and times.
   Json good(const PlannedRun& run, double ms) const {
+    static const Json seed =
+        files::read_any_json(files::resource_root() / "tests" / "fuzz" / "seeds" / "record" / "valid.json");
     const Rung& rung = plan_.rungs[run.rung];
-    return {{"kind", "record"},
-            {"schema_version", 1},
-            {"id", run.id},
-            {"started", "2026-01-01T00:00:00Z"},
-            {"duration_s", 1.0},
-            {"status", "ok"},
-            {"recipe", rung.recipe},
-            {"optimizations", rung.applied},
-            {"workload",
-             {{"model", "tiny"},
-              {"parameters", 1},
-              {"batch", 1},
-              {"context", 10},
-              {"accumulation", 1},
-              {"positions", 10},
-              {"tokens_per_step", 10},
-              {"flops_per_step", 1.0},
-              {"seed", 1},
-              {"data", {{"source", "text"}, {"sha256", ""}, {"tokens", 100}}}}},
-            {"timing",
-             {{"warmup_steps", 1},
-              {"step_ms", {1000.0, ms, ms}},
-              {"loss", {10.0, 9.5, 9.0}},
-              {"page_faults", {9, 1, 1}},
-              {"skipped_steps", 0},
-              {"window_ms", 2 * ms},
-              {"device_ms", nullptr},
-              {"processor_lost", nullptr},
-              {"allocator", nullptr}}},
-            {"summary",
-             {{"median_ms", ms},
-              {"q1_ms", ms},
-              {"q3_ms", ms},
-              {"min_ms", ms},
-              {"max_ms", ms},
-              {"n", 2},
-              {"tokens_per_s", 1.0}}},
-            {"memory", {{"peak_bytes", 1 << 20}, {"peak_source", "test"}}},
-            {"observations", json_of(Observations{})},
-            {"proofs", {{{"field", "autocast"}, {"passed", true}, {"expected", "e"}, {"observed", "o"}}}},
-            {"environment", json_of(environment_here())}};
+    Json made = seed;
+    for (const char* field : {"flags", "monitor"}) made.erase(field);
+    made.update({{"id", run.id},
+                 {"started", begun},
+                 {"duration_s", 1.0},
+                 {"recipe", rung.recipe},
+                 {"optimizations", rung.applied},
+                 {"observations", json_of(Observations{})},
+                 {"proofs", {{{"field", "autocast"}, {"passed", true}, {"expected", "e"}, {"observed", "o"}}}},
+                 {"environment", json_of(environment_here())}});
+    made["workload"].update(
+        {{"parameters", 1}, {"context", 10}, {"positions", 10}, {"tokens_per_step", 10}, {"flops_per_step", 1.0}});
+    made["timing"].update({{"step_ms", {1000.0, ms, ms}},
+                           {"loss", {10.0, 9.5, 9.0}},
+                           {"page_faults", {9, 1, 1}},
+                           {"skipped_steps", 0},
+                           {"window_ms", 2 * ms},
+                           {"processor_lost", nullptr}});
+    for (const char* field : {"median_ms", "q1_ms", "q3_ms", "min_ms", "max_ms"}) made["summary"][field] = ms;
+    made["summary"]["n"] = 2;
+    return made;
   }
   // The study becomes one about batches: its second rung reads a file, its third has all in memory. cached: bytes of
   // 1000 in the page cache before the first step.
