@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -287,20 +288,24 @@ std::string batch_rows(const Study& study, const Look& look) {
 
 std::string peer_rows(const Study& study, const Look& look) {
   if (std::ranges::none_of(study.rungs, [](const StudyRung& rung) { return rung.peer.has_value(); })) return "";
-  constexpr const char* row = "{:<25} {:<21}{}{:>9} {:>22}\n";
-  std::string text =
-      headed(look, "\n" + fmt::format(row, "the same work in PyTorch", "", " ", "ms/step", "our speedup [95 %]"));
+  constexpr std::string_view program = "PyTorch ";  // the heading says it
+  constexpr size_t own_width = 22, peer_width = 24;
+  std::string text = headed(look, fmt::format("\n{:<{}} {:>9} {:>22}\n", "the same work in PyTorch",
+                                              own_width + 1 + peer_width, "ms/step", "our speedup [95 %]"));
   for (const StudyRung& own : study.rungs) {
     for (const PeerRatio& peer : own.peers.value_or(std::vector<PeerRatio>{})) {
       const StudyRung& rung = study.rungs[peer.rung];
-      const std::string title = shortened(label(study, own), label_width);
+      const std::string title = shortened(label(study, own), own_width);
       if (!rung.ms_per_step) {
         text += status_line(look, shortened(rung.title, label_width), label_width, rung);
         continue;
       }
       std::string below;
       const std::string ours = with_interval(look, marked_ratio(peer), peer, 22, below);
-      text += fmt::format(row, title, rung.title, mark(rung), milliseconds(rung.ms_per_step->median), ours);
+      const std::string peers =
+          shortened(rung.title.starts_with(program) ? rung.title.substr(program.size()) : rung.title, peer_width);
+      text += fmt::format("{:<{}} {:<{}}{}{:>9} {:>22}\n", title, own_width, peers, peer_width, mark(rung),
+                          milliseconds(rung.ms_per_step->median), ours);
       text += below;
       if (!rung.is_measured()) text += status_line(look, "", label_width, rung);
     }

@@ -195,7 +195,7 @@ TEST(Table, FitsEightyColumnsWhateverTheContent) {
     rungs.push_back(shown);
   }
   rungs[3].peer = "pytorch-max-autotune";
-  rungs[3].title = "PyTorch max-autotune";
+  rungs[3].title = "PyTorch compile with CUDA graphs";
   rungs[3].against = 1;
   rungs[1].peers = {PeerRatio{{{}, {}}, "pytorch-max-autotune", 3, 1e300, 5}};
   for (const Mode mode : {Mode::cumulative, Mode::leave_one_out, Mode::one_at_a_time, Mode::factorial, Mode::sweep}) {
@@ -204,6 +204,7 @@ TEST(Table, FitsEightyColumnsWhateverTheContent) {
     for (const Look look : {Look{}, Look{.blocks = true}, Look{.colour = true, .blocks = true}}) {
       const std::string table = study_table(study, look);
       for (const std::string& line : lines_of(without_colour(table))) EXPECT_LE(files::length(line), 80U) << line;
+      EXPECT_NE(table.find(" compile with CUDA graphs"), std::string::npos) << table;
       EXPECT_EQ(table.find("nan"), std::string::npos);
       EXPECT_EQ(table.find("inf"), std::string::npos);
     }

@@ -205,7 +205,7 @@ def test_peers_beside_the_ladder(small, home, ladder, tmp_path) -> None:
     assert said[1].items() >= {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "100000000000",
                                "THP_MEM_ALLOC_ENABLE": "1"}.items()
     table = done.stdout.split("the same work in PyTorch")[1]
-    assert re.search(r"\+ keep host memory +PyTorch eager +!? +[\d.]+ +(\?[\d.]+x|-)\n", table) and "out of memory: run r1-06" in table
+    assert re.search(r"\+ keep host memory +eager +!? +[\d.]+ +(\?[\d.]+x|-)\n", table) and "out of memory: run r1-06" in table
     assert narrow(done.stdout)
     names = [entry["name"].split("/")[1] for entry in read_json(folder / "benchmark.json")["benchmarks"]]
     assert {"start", "memory", "flash", "start-pytorch-eager", "memory-pytorch-eager", "flash-pytorch-eager"} >= set(names)
