@@ -16,6 +16,7 @@ def verdicts(summary):
     return {name: verdict for verdict, name in re.findall(r"^(ok|no result|partly|FAILED|not begun) +(\S+)", summary, re.M)}
 
 
+@pytest.mark.thorough
 def test_both_calls_without_a_gpu(bundle, elsewhere) -> None:
     done = call(bundle / "gpu-check", "prove", "out", **elsewhere)
     assert done.returncode == 3 and done.stdout == "" and not list(elsewhere["cwd"].iterdir())

@@ -234,6 +234,7 @@ def test_the_attention_is_the_one_that_the_device_has(run) -> None:
         assert run("flash", CAPABILITY=capability)["recipe"]["attention"] == attention
 
 
+@pytest.mark.thorough
 def test_memory_at_full_size(run, ladder) -> None:
     """PyTorch's allocator counts its bytes whatever the kernels do. Workspaces of cuDNN and the context come on top of an H200's."""
     records = {rung: run(rung, "-B", "64", "--warmup", "4", "--steps", "1", name="gpt2-fp16") for rung in ("graph", "fused_adamw", "in_place_loss", "residual16")}
@@ -488,6 +489,7 @@ def test_an_eager_step_has_no_more_kernels_than_pytorchs(ladder, device, environ
         assert (our_pinned, their_pinned) == (1, 2), "buffers for every step, made before the first"
 
 
+@pytest.mark.thorough
 def test_a_micro_benchmark_times_the_device_and_not_the_launching(device, environment, tmp_path) -> None:
     """A kernel of the fake device takes 1 us of its own clock, and launching a backward pass a hundred of the host's."""
     micro = os.environ.get("MICRO") or pytest.skip("MICRO is not set: Google Benchmark was not found")
@@ -502,6 +504,7 @@ def test_a_micro_benchmark_times_the_device_and_not_the_launching(device, enviro
         assert "launch_bound" not in best and best["real_time"] == pytest.approx(1000 * count, rel=0.01), ours
 
 
+@pytest.mark.thorough
 def test_gpu_check_asks_for_what_the_program_makes(environment, device, ladder, tmp_path) -> None:
     """No run is proven, so that a gate has no verdict, and this device counts nothing. Its plan is that of a GPU with a small model."""
     home, folder = tmp_path / "home", tmp_path / "out"

@@ -302,6 +302,7 @@ def test_skipped_steps_are_in_its_record(module, plan, monkeypatch, tmp_path) ->
     assert timing["skipped_steps"] == WARMUP + TIMED
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("asked, variables", [("release", KEEP), ("keep", {})], ids=["release", "keep"])
 def test_the_proof_of_host_memory_fails_where_the_other_was_set(asked, variables, plan, tmp_path) -> None:
     assert failed_proofs(run_peer(plan({"host_memory": asked}), tmp_path, **variables)) == ["host_memory"]

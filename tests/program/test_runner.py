@@ -223,6 +223,7 @@ def test_disturbed_runs_are_made_again_and_say_so(two_rungs, ladder, tmp_path) -
     assert all(file.read_text() != text for file, text in zip(kept, disturbed, strict=True))
 
 
+@pytest.mark.thorough
 def test_a_study_beside_other_work_ends_early_and_names_it(two_rungs, ladder, tmp_path) -> None:
     folder = tmp_path / "study"
     with busy_core() as stay:
@@ -233,6 +234,7 @@ def test_a_study_beside_other_work_ends_early_and_names_it(two_rungs, ladder, tm
     assert len(records(folder)) == 4, "they are kept"
 
 
+@pytest.mark.thorough
 def test_an_interrupt_while_rungs_are_traced(two_rungs, start, ladder, tmp_path) -> None:
     folder = tmp_path / "study"
     runner = start("ablate", "--ladder", two_rungs, "--repeats", "1", "--threads", "1", "--explain", "--out", folder)
