@@ -1,3 +1,5 @@
+#include "harness/process/working_directory.h"
+
 // All of it is in command_line.cpp, whose library is compiled as one.
 namespace cli {
 int ladder(int argc, char** argv);
