@@ -435,10 +435,10 @@ def test_the_recipe_and_the_length_that_nobody_names(ladder, data, tmp_path) -> 
 
 def test_a_rung_of_a_ladder_is_trained(ladder, data, tmp_path) -> None:
     train = ["train", "--model", "tiny", "-B", 1, "-T", 16, "--threads", 1, "--data", data, "--steps", 1, "--out"]
-    done = ladder(*train, tmp_path / "rung", "--ladder", "tiny", "--rung", "bf16")
-    assert done.returncode == 0 and done.stderr.startswith('recipe: ladder tiny up to "bf16 autocast"\n'), done.stderr
-    assert read_json(tmp_path / "rung" / "training.json")["settings"]["recipe"]["autocast"] == "bf16"
-    for flags, says in ((["--rung", "bf16", "--recipe", "{}"], "cannot be combined with"), (["--ladder", "tiny"], "--ladder needs --rung"),
+    done = ladder(*train, tmp_path / "rung", "--ladder", "tiny", "--rung", "flash")
+    assert done.returncode == 0 and done.stderr.startswith('recipe: ladder tiny up to "flash attention"\n'), done.stderr
+    assert read_json(tmp_path / "rung" / "training.json")["settings"]["recipe"]["attention"] == "flash"
+    for flags, says in ((["--rung", "flash", "--recipe", "{}"], "cannot be combined with"), (["--ladder", "tiny"], "--ladder needs --rung"),
                         (["--rung", "warp"], "--rung warp: no such rung")):
         done = ladder(*train, tmp_path / "none", *flags)
         assert done.returncode == 2 and says in done.stderr and not (tmp_path / "none").exists(), done.stderr
