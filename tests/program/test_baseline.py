@@ -194,6 +194,7 @@ def test_calibration_publishes_a_noise_floor_that_the_gate_reads(ladder, remembe
     assert [line for line in gate.stderr.splitlines() if line.startswith("::warning title=ladder gate::") and "can show changes above 50.0 %25 only" in line]
 
 
+@pytest.mark.thorough
 def test_a_baseline_learns_how_its_sessions_differ(ladder, remembered, tmp_path) -> None:
     """From three sessions on, the interval contains one more session of the same program in 95 % of cases."""
     baselines = tmp_path / "baselines"

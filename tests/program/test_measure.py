@@ -430,6 +430,7 @@ for step in range(10**9):
 
 
 @needs_torch
+@pytest.mark.thorough
 def test_a_look_tells_a_flag_that_is_ignored_from_one_that_is_not(measure, study, here, tmp_path) -> None:
     (here / "train.py").write_text(TORCH)
     command = f"{shlex.quote(PYTHON)} train.py"
@@ -637,6 +638,7 @@ def test_gpus_are_locked_watched_and_named(measure, start, here, study, environm
     assert study(tmp_path / "cpu")["device"]["kind"] == "cpu" and "monitor" not in one_record(tmp_path / "cpu")
 
 
+@pytest.mark.thorough
 def test_a_later_start_pays_from_a_step_on(measure, here, tmp_path) -> None:
     """The program says its times itself, so that they are the same on any machine."""
     (here / "says.py").write_text("import json, os, sys, time\npace, start = map(float, sys.argv[1:])\nt = time.monotonic() + start\n"

@@ -159,6 +159,7 @@ def test_a_budget_ends_a_study_that_resume_completes(small, ladder, tmp_path) ->
     assert "what is lost without it" in done.stdout and narrow(done.stdout)
 
 
+@pytest.mark.thorough
 def test_a_sweep_beyond_the_positions_of_the_model(small, home, ladder, tmp_path) -> None:
     folder = tmp_path / "study"
     flags = [flag for flag in SMALL if flag not in ("-T", "8")]

@@ -179,6 +179,7 @@ def test_doctor_says_how_much_memory_a_step_takes(ladder) -> None:
     assert done.returncode == 0 and "--memory is 80.00 GiB; " in done.stdout  # a CPU has none
 
 
+@pytest.mark.thorough
 def test_doctor_measures_what_the_machine_reaches(ladder) -> None:
     done = ladder("doctor", "--peaks", "--json")
     assert done.returncode == 0, done.stderr
