@@ -18,6 +18,7 @@ struct Process {
   std::unordered_map<const void*, const char*> kernels;
   std::unordered_map<const void*, std::pair<void*, size_t>> variables;
   uint64_t ids = 0;
+  int64_t busy_ns = 0;                  // of all streams so far
   std::map<std::string, int64_t> done;  // kernels by name, captured ones as often as they were replayed
 };
 
@@ -33,7 +34,7 @@ bool is_forbidden();
 // Other threads go on meanwhile.
 void wait_until(int64_t time_ns, std::unique_lock<std::recursive_mutex>& lock);
 // On the stream's own clock, and told to CUPTI.
-void carry_out(Stream* stream, const Work& work, uint32_t correlation, uint64_t node);
+void carry_out(Stream* stream, const Work& work, uint32_t correlation, uint64_t node, int64_t launched_ns);
 
 }  // namespace fake_cuda
 

@@ -214,8 +214,9 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t handle) {
   CALL(cudaGraphLaunch, v10000);
   Stream* const stream = stream_of(handle);
   if (stream->capture) return fail(cudaErrorStreamCaptureUnsupported);  // a child graph, which nobody here makes
+  const int64_t launched_ns = now_ns();
   for (const auto& node : reinterpret_cast<const Graph*>(executable)->nodes) {
-    carry_out(stream, node->work, call.correlation(), node->id);
+    carry_out(stream, node->work, call.correlation(), node->id, launched_ns);
   }
   return cudaSuccess;
 }

@@ -11,6 +11,7 @@ import pytest
 from conftest import ROOT, assert_perfetto_reads, needs_waiting_times, read_json, write_json
 
 FUSED = read_json(ROOT / "ladders" / "gpt2.json")
+del FUSED["shown"]  # ladders with fewer rungs are made of it
 FP16 = read_json(ROOT / "ladders" / "gpt2-fp16.json")["rungs"]
 GPT2 = FUSED["rungs"][:FUSED["rungs"].index("packed_attention")]  # by PyTorch's operations
 TINY = ["--model", "tiny", "-B", "2", "-T", "64", "--warmup", "4", "--steps", "3"]
@@ -94,17 +95,27 @@ def test_runs_of_a_study_make_products_in_the_same_way(own_kernels, ladder, devi
     assert all(one["kept"] for one in records[1]) and sorted(map(key, records[0])) == sorted(map(key, records[1]))
     kept = read_json(choices)
     assert len(kept["products"]) == len(records[0])
-    write_json(choices, {**kept, "gpu": "another"})
-    assert not any("kept" in one for one in timings())
+    for other in ({**kept, "gpu": "another"}, {**kept, "a field of a newer program": 1}):
+        write_json(choices, other)
+        assert not any("kept" in one for one in timings())
+
+
+@pytest.mark.thorough
+def test_a_gates_head_begins_with_the_bases_choices(own_kernels, ladder, program, device, tmp_path) -> None:
+    """No run of it is proven here, so that the gate has no verdict."""
+    done = ladder("gate", "--base", program, "--head", program, "--ladder", "gpt2", "--rung", "fused_mlp", "--model", "tiny", "-B", 2, "-T", 64,
+                  "--warmup", 4, "--steps", 3, "--pairs", 6, "--top-up", 0, "--out", tmp_path / "gate", variables=device)
+    base, head = (read_json(tmp_path / "gate" / f"products-{side}.json") for side in (0, 1))
+    assert base["products"] and head == base, done.stderr
 
 
 def test_gelus_gradient_is_an_epilogue_where_timing_chose_it(own_kernels, ladder, device, tmp_path) -> None:
-    """On this device both ways take as long, so that the kernel of its own stays; a kept choice is another's."""
+    """On this device both ways take as long, also while it gets slower, so that the kernel of its own stays; a kept choice is another's."""
     choices, counts = tmp_path / "products.json", tmp_path / "counts.txt"
 
     def kernels() -> tuple[int, int]:
         ladder("run", "--rung", "fused_mlp", "--ladder", "gpt2", *TINY, "--out", tmp_path / "record.json",
-               variables=device | {"LADDER_PRODUCTS": str(choices), "FAKE_CUDA_COUNTS": str(counts)})
+               variables=device | {"LADDER_PRODUCTS": str(choices), "FAKE_CUDA_COUNTS": str(counts), "FAKE_CUDA_HEATS": "0.12"})
         seen = calls_of(counts)
         return tuple(sum(count for name, count in seen.items() if part in name) for part in ("gelu_backward", "column_sum"))
 
