@@ -2,6 +2,7 @@
 #include "tests/ablations/techniques/proven.h"
 #include "tests/harness/machines.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -45,7 +46,13 @@ TEST(Fp8Technique, SaysWhatItNeeds) {
     return recipe_obstacle(recipe, machine);
   };
   const auto nothing = [](Recipe&) {};
-  EXPECT_NE(obstacle(nothing, 80).find("compute capability 8.9"), std::string::npos) << obstacle(nothing, 80);
+  const auto head = [](Recipe& r) { r.fp8 = Fp8::head; };
+  EXPECT_EQ(obstacle(head, 80), "fp8 needs compute capability 8.9, H200 has 8.0");
+  EXPECT_EQ(obstacle(head, 89) + obstacle(head, 100), "");
+  for (const int capability : {80, 89, 100}) {  // scales of rows
+    EXPECT_EQ(obstacle(nothing, capability),
+              fmt::format("fp8 all needs compute capability 9.0, H200 has {:.1f}", capability / 10.0));
+  }
   EXPECT_EQ(obstacle([](Recipe& r) { r.vocabulary_rows = 50257; }),
             "fp8 needs vocabulary_rows that are a multiple of 16, not 50257");
   EXPECT_EQ(obstacle([](Recipe& r) { r.qkv_gradient = QkvGradient::separate; }), "fp8 all needs qkv_gradient joined");

@@ -28,48 +28,6 @@ Tensor matrix(int64_t rows, int64_t columns, bool transposed) {
   return transposed ? at::randn({columns, rows}).t() : at::randn({rows, columns});
 }
 
-using Sizes = std::vector<std::array<int64_t, 3>>;  // M, N and K
-using Loops = void (*)(const cpu::Product&, int64_t, int64_t);
-
-// Of matrices of one type, either transposed, into another: with a bias or added to what is there, whole and in shares.
-void expect_products_follow_float64(Loops loops, const Sizes& sizes, at::ScalarType type, at::ScalarType c_type,
-                                    double most) {
-  for (const auto& [M, N, K] : sizes) {
-    for (const int way : {0, 1, 2, 3, 4, 5, 6, 7}) {
-      const bool a_t = (way & 1) != 0, b_t = (way & 2) != 0, accumulate = (way & 4) != 0;
-      if (accumulate && c_type == at::kBFloat16) continue;
-      const Tensor a = matrix(M, K, a_t).to(type), b = matrix(K, N, b_t).to(type), bias = at::randn({N}),
-                   before = at::randn({M, N + 3}).to(c_type);
-      const Tensor expected =
-          at::mm(a.to(at::kDouble), b.to(at::kDouble)) + (accumulate ? before.narrow(1, 0, N) : bias);
-      for (const int64_t parts : {1, 3}) {
-        const Tensor wide = before.clone(), c = wide.narrow(1, 0, N);  // rows further apart than they are long
-        for (int64_t part = 0; part < parts; ++part) {
-          loops({.c_type = c_type == at::kFloat ? cpu::Number::f32 : cpu::Number::bf16,
-                 .M = M,
-                 .N = N,
-                 .K = K,
-                 .a = a.const_data_ptr(),
-                 .a_row = a.stride(0),
-                 .a_column = a.stride(1),
-                 .b = b.const_data_ptr(),
-                 .b_row = b.stride(0),
-                 .b_column = b.stride(1),
-                 .c = c.mutable_data_ptr(),
-                 .c_row = c.stride(0),
-                 .bias = accumulate ? nullptr : bias.const_data_ptr<float>(),
-                 .accumulate = accumulate},
-                part, parts);
-        }
-        ASSERT_LT(error_of(c, expected), most)
-            << M << "x" << N << "x" << K << (a_t ? " a transposed" : "") << (b_t ? " b transposed" : "")
-            << (accumulate ? " added" : "") << " in " << parts;
-        ASSERT_TRUE(at::equal(wide.narrow(1, N, 3), before.narrow(1, N, 3)));  // nothing beside it is written
-      }
-    }
-  }
-}
-
 class PackedLoops : public testing::TestWithParam<std::pair<const char*, const cpu::Kernels*>> {};
 
 TEST_P(PackedLoops, FollowFloat64) {
@@ -79,9 +37,44 @@ TEST_P(PackedLoops, FollowFloat64) {
     GTEST_SKIP() << "this machine has no " << name;
   }
   at::manual_seed(1);
-  const Sizes sizes{{1, 1, 1},    {6, 16, 8},    {14, 32, 16},    {5, 3, 769},
-                    {29, 65, 31}, {2049, 33, 5}, {64, 100, 1600}, {7, 250, 768}};
-  expect_products_follow_float64(kernels->product, sizes, at::kFloat, at::kFloat, 1e-6);
+  const std::vector<std::array<int64_t, 3>> sizes{{1, 1, 1},    {6, 16, 8},    {14, 32, 16},    {5, 3, 769},
+                                                  {29, 65, 31}, {2049, 33, 5}, {64, 100, 1600}, {7, 250, 768}};
+  for (const auto& [M, N, K] : sizes) {
+    for (const bool a_t : {false, true}) {
+      for (const bool b_t : {false, true}) {
+        const Tensor a = matrix(M, K, a_t), b = matrix(K, N, b_t), bias = at::randn({N}),
+                     before = at::randn({M, N + 3});
+        const Tensor exact = at::mm(a.to(at::kDouble), b.to(at::kDouble));
+        for (const bool accumulate : {false, true}) {
+          for (const int64_t parts : {1, 3}) {
+            const Tensor wide = before.clone(), c = wide.narrow(1, 0, N);  // rows further apart than they are long
+            for (int64_t part = 0; part < parts; ++part) {
+              kernels->product({.c_type = cpu::Number::f32,
+                                .M = M,
+                                .N = N,
+                                .K = K,
+                                .a = a.const_data_ptr<float>(),
+                                .a_row = a.stride(0),
+                                .a_column = a.stride(1),
+                                .b = b.const_data_ptr<float>(),
+                                .b_row = b.stride(0),
+                                .b_column = b.stride(1),
+                                .c = c.mutable_data_ptr<float>(),
+                                .c_row = c.stride(0),
+                                .bias = accumulate ? nullptr : bias.const_data_ptr<float>(),
+                                .accumulate = accumulate},
+                               part, parts);
+            }
+            const Tensor expected = exact + (accumulate ? before.narrow(1, 0, N) : bias).to(at::kDouble);
+            ASSERT_LT(error_of(c, expected), 1e-6)
+                << M << "x" << N << "x" << K << (a_t ? " a transposed" : "") << (b_t ? " b transposed" : "")
+                << (accumulate ? " added" : "") << " in " << parts;
+            ASSERT_TRUE(at::equal(wide.narrow(1, N, 3), before.narrow(1, N, 3)));  // nothing beside it is written
+          }
+        }
+      }
+    }
+  }
 }
 INSTANTIATE_TEST_SUITE_P(Sets, PackedLoops,
                          testing::Values(std::pair{"plain", &cpu::plain_kernels}, std::pair{"avx2", &cpu::avx2_kernels},
@@ -92,10 +85,49 @@ INSTANTIATE_TEST_SUITE_P(Sets, PackedLoops,
 TEST(PackedBfloat16, FollowsFloat64) {
   if (!has_packed_bf16()) GTEST_SKIP() << "this machine has no packed products of bfloat16";
   at::manual_seed(3);
-  const Sizes sizes{{1, 1, 1},    {1, 48, 18},   {16, 64, 16},  {128, 128, 18},  {5, 3, 769},
-                    {29, 65, 31}, {130, 49, 33}, {2049, 33, 5}, {64, 100, 2050}, {7, 250, 1024}};
-  expect_products_follow_float64(cpu::product_bf16, sizes, at::kBFloat16, at::kFloat, 2e-6);
-  expect_products_follow_float64(cpu::product_bf16, sizes, at::kBFloat16, at::kBFloat16, 4e-3);
+  const std::vector<std::array<int64_t, 3>> sizes{{1, 1, 1},       {1, 48, 18},   {16, 64, 16},  {128, 128, 18},
+                                                  {5, 3, 769},     {29, 65, 31},  {130, 49, 33}, {2049, 33, 5},
+                                                  {64, 100, 2050}, {7, 250, 1024}};
+  for (const auto& [M, N, K] : sizes) {
+    for (const bool a_t : {false, true}) {
+      for (const bool b_t : {false, true}) {
+        const Tensor a = matrix(M, K, a_t).to(at::kBFloat16), b = matrix(K, N, b_t).to(at::kBFloat16),
+                     bias = at::randn({N});
+        const Tensor exact = at::mm(a.to(at::kDouble), b.to(at::kDouble));
+        for (const auto type : {at::kFloat, at::kBFloat16}) {
+          for (const bool accumulate : {false, true}) {
+            if (accumulate && type == at::kBFloat16) continue;
+            for (const int64_t parts : {1, 3}) {
+              const Tensor before = at::randn({M, N + 3}).to(type);
+              const Tensor wide = before.clone(), c = wide.narrow(1, 0, N);
+              for (int64_t part = 0; part < parts; ++part) {
+                cpu::product_bf16({.c_type = type == at::kFloat ? cpu::Number::f32 : cpu::Number::bf16,
+                                   .M = M,
+                                   .N = N,
+                                   .K = K,
+                                   .a = a.const_data_ptr(),
+                                   .a_row = a.stride(0),
+                                   .a_column = a.stride(1),
+                                   .b = b.const_data_ptr(),
+                                   .b_row = b.stride(0),
+                                   .b_column = b.stride(1),
+                                   .c = c.mutable_data_ptr(),
+                                   .c_row = c.stride(0),
+                                   .bias = accumulate ? nullptr : bias.const_data_ptr<float>(),
+                                   .accumulate = accumulate},
+                                  part, parts);
+              }
+              const Tensor expected = exact + (accumulate ? before.narrow(1, 0, N) : bias).to(at::kDouble);
+              ASSERT_LT(error_of(c, expected), type == at::kFloat ? 2e-6 : 4e-3)
+                  << M << "x" << N << "x" << K << (a_t ? " a transposed" : "") << (b_t ? " b transposed" : "")
+                  << (accumulate ? " added" : "") << " in " << parts;
+              ASSERT_TRUE(at::equal(wide.narrow(1, N, 3), before.narrow(1, N, 3)));  // nothing beside it is written
+            }
+          }
+        }
+      }
+    }
+  }
 }
 
 // A large result goes past the caches; sums that go on with the next chunk of k are shared out by rows.
@@ -121,25 +153,36 @@ TEST(PackedBfloat16, WhatIsNoNumberStaysNone) {
   EXPECT_EQ(c.isfinite().sum().item<int64_t>(), 7 * 50);
 }
 
-TEST(Products, ALinearLayersResultAndGradientsFollowFloat64) {
+TEST(PackedBfloat16, ALinearLayerHasAtensResultAndGradients) {
+  if (!has_packed_bf16()) GTEST_SKIP() << "this machine has no packed products of bfloat16";
+  at::manual_seed(4);
+  const Tensor x = at::randn({2, 19, 24}), weight = at::randn({70, 24}), bias = at::randn({70});
+  const auto pass = [&](Products products) {
+    const AutocastScope autocast(at::kCPU, Autocast::bf16);
+    std::vector<Tensor> in;
+    for (const Tensor& t : {x, weight, bias}) in.push_back(t.detach().clone().requires_grad_(true));
+    const Tensor y = ops_for({.autocast = Autocast::bf16, .products = products}).linear(in[0], in[1], in[2]);
+    EXPECT_EQ(y.scalar_type(), at::kBFloat16);
+    (y.to(at::kFloat) * at::arange(70, x.options())).sum().backward();
+    return std::vector<Tensor>{y.detach(), in[0].grad(), in[1].grad(), in[2].grad()};
+  };
+  const auto expected = pass(Products::aten), seen = pass(Products::packed);
+  for (size_t i = 0; i < expected.size(); ++i) EXPECT_LT(error_of(seen[i], expected[i].to(at::kDouble)), 6e-3) << i;
+}
+
+TEST(Products, ALinearLayerHasAtensResultAndGradients) {
   at::manual_seed(2);
   const Tensor x = at::randn({2, 19, 24}), weight = at::randn({70, 24}), bias = at::randn({70});
-  const auto pass = [&](const Ops& ops, at::ScalarType type, Autocast of = Autocast::off) {
-    const AutocastScope autocast(at::kCPU, of);
+  const auto pass = [&](const Ops& ops, at::ScalarType type) {
     std::vector<Tensor> in;
     for (const Tensor& t : {x, weight, bias}) in.push_back(t.to(type).detach().clone().requires_grad_(true));
     const Tensor y = ops.linear(in[0], in[1], in[2]);
-    EXPECT_EQ(y.scalar_type(), of == Autocast::bf16 ? at::kBFloat16 : type);
-    (y.to(type) * at::arange(70, in[0].options().requires_grad(false))).sum().backward();
+    (y * at::arange(70, y.options())).sum().backward();
     return std::vector<Tensor>{y.detach(), in[0].grad(), in[1].grad(), in[2].grad()};
   };
-  const auto expected = pass(reference_ops(), at::kDouble);
-  for (const Autocast autocast : {Autocast::off, Autocast::bf16}) {
-    if (autocast == Autocast::bf16 && !has_packed_bf16()) continue;
-    const auto seen = pass(ops_for({.autocast = autocast, .products = Products::packed}), at::kFloat, autocast);
-    const double most = autocast == Autocast::off ? 1e-6 : 1e-2;
-    for (size_t i = 0; i < expected.size(); ++i) EXPECT_LT(error_of(seen[i], expected[i]), most) << i;
-  }
+  const auto expected = pass(reference_ops(), at::kDouble),
+             seen = pass(ops_for({.products = Products::packed}), at::kFloat);
+  for (size_t i = 0; i < expected.size(); ++i) EXPECT_LT(error_of(seen[i], expected[i]), 1e-6) << i;
 }
 
 TEST(Products, WhatIsNoNumberStaysNone) {
