@@ -270,7 +270,7 @@ void add_gate(CommandLine& line) {
   command.add_flag("--save", flags.save,
                    "store the runs if there is no baseline or they are faster; with --calibrate the noise floor");
   add_text(command, "--ladder", flags.ladder, "where the recipes come from (default: same as ablate)", "NAME|FILE");
-  add_names(command, "--rung", flags.rungs, "rungs to measure (default: the last)");
+  add_names(command, "--rung", flags.rungs, "rungs to measure (default: the last that records show)");
   command.heading("Any program's command");
   command.add_option("command", flags.command, "after --: what trains, as on a shell's command line")
       ->type_name("-- COMMAND");

@@ -37,6 +37,7 @@ struct Ladder {
   std::string start_title = "baseline";
   std::vector<std::string> rungs;  // names of optimizations
   std::string reference;           // the one from which speedups count; empty: the start
+  std::string shown;  // the last one whose time, and whose loss after a training, records show; empty: all of them
   LadderWorkload workload;
   LadderPlan plan;
 
@@ -44,7 +45,8 @@ struct Ladder {
 
   LADDER_FIELDS(Ladder, (name, {.most = 64, .pattern = name_pattern}), (title, {.least = 1, .most = 120}),
                 (comment, absent), start, (start_title, {.none = None::absent, .most = 60}),
-                (rungs, {.least = 1, .most = 60, .most_items = 200}), (reference, absent), workload, plan)
+                (rungs, {.least = 1, .most = 60, .most_items = 200}), (reference, absent), (shown, absent), workload,
+                plan)
 };
 
 LADDER_COMPILED_ONCE(Ladder)

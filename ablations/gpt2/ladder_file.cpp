@@ -48,9 +48,10 @@ void check_order(const Ladder& ladder, const std::string& where) {
     }
     before.insert(name);
   }
-  if (!ladder.reference.empty() && !before.contains(ladder.reference)) {
-    throw std::invalid_argument(fmt::format("{}: reference \"{}\" is not one of its rungs ({})", where,
-                                            ladder.reference, fmt::join(ladder.rungs, ", ")));
+  for (const auto& [field, name] : {std::pair("reference", ladder.reference), {"shown", ladder.shown}}) {
+    if (name.empty() || before.contains(name)) continue;
+    throw std::invalid_argument(
+        fmt::format("{}: {} \"{}\" is not one of its rungs ({})", where, field, name, fmt::join(ladder.rungs, ", ")));
   }
 }
 
@@ -152,6 +153,14 @@ std::vector<Rung> climb(const Ladder& ladder, const harness::Machine& machine, c
     }
   }
   return rungs;
+}
+
+size_t default_rung(const Ladder& ladder, const std::vector<Rung>& rungs) {
+  const auto shown = std::ranges::find(rungs, ladder.shown, &Rung::optimization);
+  size_t index =
+      ladder.shown.empty() || shown == rungs.end() ? rungs.size() - 1 : static_cast<size_t>(shown - rungs.begin());
+  while (index > 0 && rungs[index].status == Rung::Status::not_applicable) --index;
+  return index;
 }
 
 size_t find_rung(const std::vector<Rung>& rungs, const std::string& name, const char* flag, const std::string& ladder) {

@@ -41,6 +41,10 @@ model::Recipe recipe_of(const Rung& rung);
 // Rungs below the reference are not measured if the reference applies.
 std::vector<Rung> climb(const Ladder& ladder, const harness::Machine& machine, const Choose& choose = nullptr);
 
+// Index of the rung that trainings and gates take where nobody names one: the last that applies here of those that the
+// ladder says are shown. Nobody knows what a later one does to a training, or how long it takes.
+size_t default_rung(const Ladder& ladder, const std::vector<Rung>& rungs);
+
 // Index of the rung with a name or title (matches_name). Throws std::invalid_argument if there is none, and
 // harness::Unfit if it does not apply here. The message begins with `flag` and the name.
 size_t find_rung(const std::vector<Rung>& rungs, const std::string& name, const char* flag, const std::string& ladder);

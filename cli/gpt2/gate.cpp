@@ -72,15 +72,14 @@ std::string sha256_of(const std::string& program) {
   return files::sha256_of_file(fs::exists(trainer) ? trainer : fs::path(program));
 }
 
-// The rungs to measure: those that are named, else the last that applies here.
-std::vector<size_t> chosen_rungs(const Plan& ladder, const std::vector<std::string>& names) {
+// The rungs to measure: those that are named, else the ladder's default.
+std::vector<size_t> chosen_rungs(const Ladder& ladder, const std::vector<Rung>& rungs,
+                                 const std::vector<std::string>& names) {
+  if (names.empty()) return {default_rung(ladder, rungs)};
   std::vector<size_t> chosen;
   for (const std::string& name : names) {
-    const size_t rung = find_rung(ladder.rungs, name, "--rung", ladder.ladder.name);
+    const size_t rung = find_rung(rungs, name, "--rung", ladder.name);
     if (std::ranges::find(chosen, rung) == chosen.end()) chosen.push_back(rung);
-  }
-  for (size_t i = ladder.rungs.size(); i-- > 0 && chosen.empty();) {
-    if (ladder.rungs[i].status != Rung::Status::not_applicable) chosen.push_back(i);
   }
   return chosen;
 }
@@ -149,7 +148,8 @@ Plan gate_plan(const GateFlags& flags) {
   const std::string head = program_of("--head", flags.head);
   const std::string base = flags.calibrate ? head : both ? program_of("--base", flags.base) : "";
   std::vector<Rung> arms;
-  for (const size_t rung : chosen_rungs(plan, flags.rungs)) add_arms(arms, plan.rungs[rung], base, head);
+  const Ladder ladder = load_ladder(chosen_ladder(flags.ladder));
+  for (const size_t rung : chosen_rungs(ladder, plan.rungs, flags.rungs)) add_arms(arms, plan.rungs[rung], base, head);
   const std::string head_sha256 = sha256_of(head), base_sha256 = base.empty() ? "" : sha256_of(base);
   for (size_t i = 0; i < arms.size(); ++i) arms[i].program_sha256 = is_base(arms, i) ? base_sha256 : head_sha256;
   plan.rungs = std::move(arms);

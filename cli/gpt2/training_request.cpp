@@ -79,14 +79,12 @@ ChosenRecipe chosen_recipe(const TrainingFlags& flags) {
   if (flags.workload.deterministic) ladder.start["deterministic"] = true;
   if (is_shared) ladder.start["data_parallel"] = "ddp";
   const std::vector<Rung> rungs = climb(ladder, harness::this_machine());
-  const auto applies = [](const Rung& rung) {  // what fp8 does to a long training has been tried on a small model only
-    return rung.status != Rung::Status::not_applicable && recipe_of(rung).fp8 == model::Fp8::off;
-  };
-  const auto last = std::find_if(rungs.rbegin(), rungs.rend(), applies);
-  const Rung& rung = last == rungs.rend() ? rungs.front() : *last;
-  return {rung.recipe.dump(), fmt::format("ladder {} up to \"{}\", its last rung in 16 or 32 bits that "
-                                          "this machine can have (--recipe chooses another){}",
-                                          ladder.name, rung.title, but)};
+  const Rung& rung = rungs[default_rung(ladder, rungs)];
+  return {
+      rung.recipe.dump(),
+      fmt::format("ladder {} up to \"{}\", its last rung that this machine can have{} (--recipe "
+                  "chooses another){}",
+                  ladder.name, rung.title, ladder.shown.empty() ? "" : " of those that have trained on a GPU", but)};
 }
 
 // A run of the same work: run_options() checks model, sizes, recipe and device.

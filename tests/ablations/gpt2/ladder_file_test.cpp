@@ -64,7 +64,8 @@ TEST_F(LadderFile, TellsWhatIsWrongWithIt) {
             "field [start]: unknown recipe field \"attn\"; the known fields are device"},
            {{{"start", {{"vocabulary_rows", 1e30}}}},
             "\"vocabulary_rows\" must be a whole number between 1 and 1048576, got 1e+30"},
-           {{{"reference", "gpu"}}, "reference \"gpu\" is not one of its rungs"}}) {
+           {{{"reference", "gpu"}}, "reference \"gpu\" is not one of its rungs"},
+           {{{"shown", "gpu"}}, "shown \"gpu\" is not one of its rungs"}}) {
     EXPECT_TRUE(has(refusal({"bf16"}, changes), words));
   }
   for (const auto& [rungs, words] : std::vector<std::pair<std::vector<std::string>, const char*>>{
@@ -107,6 +108,20 @@ TEST(Climb, EveryRungIsOneEditMore) {
   }
   EXPECT_EQ(recipe_of(rungs.back()).vocabulary_rows, 50304);
   EXPECT_EQ(reference_rung(rungs), 0U);
+}
+
+// On a GPU no rung that has not trained on one.
+TEST(DefaultRung, IsTheLastThatIsShownAndAppliesHere) {
+  const auto default_of = [](const char* name, const std::string& shown, const Machine& machine) {
+    Ladder ladder = load_ladder(name);
+    if (!shown.empty()) ladder.shown = shown;
+    const auto rungs = climb(ladder, machine);
+    return name_of(rungs[default_rung(ladder, rungs)]);
+  };
+  EXPECT_EQ(default_of("gpt2", "", hopper), "master_weights");
+  EXPECT_EQ(default_of("gpt2", "packed_attention", hopper), "residual16") << "cuDNN's attention is on";
+  EXPECT_EQ(default_of("gpt2", "fp8", hopper), "fp8");
+  EXPECT_EQ(default_of("gpt2-cpu", "", cpu), name_of(climb(load_ladder("gpt2-cpu"), cpu).back()));
 }
 
 TEST(Climb, TheDataPipelineChangesHowBatchesComeToBeAndNothingElse) {
