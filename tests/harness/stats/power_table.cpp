@@ -124,17 +124,22 @@ Estimate signed_rank(const std::vector<double>& base, const std::vector<double>&
 int main() {
   fmt::print(
       "# What a gate finds, and how often it is wrong\n\n"
-      R"(Printed by `tests/harness/stats/power_table.cpp` (`build/release/tests/power_table > docs/power.md`); a test fails when this
-page is not what it prints. Each figure is a share of {} simulated studies, unless it says otherwise. The least effect that
-matters is 2 %. The simulated machines stand in `tests/harness/simulated_machine.h`: runs of 21 steps whose medians differ by
-1 % from run to run, unless the name says otherwise. Real machines: `ladder gate --calibrate`.)"
-      "\n\n"
-      R"(**What to choose.** Run both programs interleaved (`--base`). The default, 8 + 8 pairs, finds a slowdown of twice the least
-effect nearly always; for a smaller one name it (`--catch 3`). Where base cannot run, store a baseline of five sessions or more.)"
-      "\n\n## Slowdowns that are found\n\n"
-      R"(REGRESSION at 1 % noise, by the true slowdown and the number of pairs. "8 + 8" is the gate's default: eight pairs, and
-eight more where those leave it open.)"
-      "\n\n",
+      "Printed by `tests/harness/stats/power_table.cpp` (`build/release/tests/power_table > docs/power.md`); a test "
+      "fails "
+      "when this\n"
+      "page is not what it prints. Each figure is a share of {} simulated studies, unless it says otherwise. The least "
+      "effect that\n"
+      "matters is 2 %. The simulated machines stand in `tests/harness/simulated_machine.h`: runs of 21 steps whose "
+      "medians differ by\n"
+      "1 % from run to run, unless the name says otherwise. Real machines: `ladder gate --calibrate`.\n\n"
+      "**What to choose.** Run both programs interleaved (`--base`). The default, 8 + 8 pairs, finds a slowdown of "
+      "twice the least\n"
+      "effect nearly always; for a smaller one name it (`--catch 3`). Where base cannot run, store a baseline of five "
+      "sessions or more.\n\n"
+      "## Slowdowns that are found\n\n"
+      "REGRESSION at 1 % noise, by the true slowdown and the number of pairs. \"8 + 8\" is the gate's default: eight "
+      "pairs, and\n"
+      "eight more where those leave it open.\n\n",
       studies);
   struct Design {
     int64_t pairs;
@@ -155,11 +160,14 @@ eight more where those leave it open.)"
   }
   fmt::print(
       "\n## Verdicts by the machine's troubles\n\n"
-      R"(The gate's default, 8 + 8 pairs. Wrong is REGRESSION or IMPROVEMENT of equal programs, and REGRESSION of one that is
-slower by no more than the least effect. The jump falls between the two runs of one pair, which puts it on head's
-account; one pair of sixteen cannot decide, but where the truth lies at the very bound it tips some verdicts.)"
-      "\n\n| machine | equal: same | equal: wrong | 2 % slower: wrong | 5 % slower: found | 10 % slower: found "
-      "|\n|---|--:|--:|--:|--:|--:|\n");
+      "The gate's default, 8 + 8 pairs. Wrong is REGRESSION or IMPROVEMENT of equal programs, and REGRESSION of one "
+      "that is\n"
+      "slower by no more than the least effect. The jump falls between the two runs of one pair, which puts it on "
+      "head's\n"
+      "account; one pair of sixteen cannot decide, but where the truth lies at the very bound it tips some "
+      "verdicts.\n\n"
+      "| machine | equal: same | equal: wrong | 2 % slower: wrong | 5 % slower: found | 10 % slower: found |\n"
+      "|---|--:|--:|--:|--:|--:|\n");
   for (const Troubles& troubles : simulated::all_troubles()) {
     const double wrong =
         share(troubles, 0, 8, true, Verdict::regression) + share(troubles, 0, 8, true, Verdict::improvement);
@@ -170,10 +178,13 @@ account; one pair of sixteen cannot decide, but where the truth lies at the very
   }
   fmt::print(
       "\n## Two looks, several recipes\n\n"
-      R"(Eight more pairs are a second look. The interval that is printed in the end holds the truth in {:.1f} % of gates of equal
-programs, and in {:.1f} % of those whose head is slower by just the least effect, where most take the second look. A gate of
-several recipes (`--rung`) says REGRESSION where one of them is one:)"
-      "\n\n| recipes | equal: wrong | each 2 % slower: wrong |\n|--:|--:|--:|\n",
+      "Eight more pairs are a second look. The interval that is printed in the end holds the truth in {:.1f} % of "
+      "gates "
+      "of equal\n"
+      "programs, and in {:.1f} % of those whose head is slower by just the least effect, where most take the second "
+      "look. A gate of\n"
+      "several recipes (`--rung`) says REGRESSION where one of them is one:\n\n"
+      "| recipes | equal: wrong | each 2 % slower: wrong |\n|--:|--:|--:|\n",
       100 * covered_after_top_up(0), 100 * covered_after_top_up(min_effect));
   const double equal = share({}, 0, 8, true, Verdict::regression);
   const double bound = share({}, min_effect, 8, true, Verdict::regression);
@@ -183,13 +194,15 @@ several recipes (`--rung`) says REGRESSION where one of them is one:)"
   }
   fmt::print(
       "\n## Against a stored baseline\n\n"
-      R"(Its runs were made in another session, and no pairing cancels that the machine runs at another pace today. By how much pace
-differs from session to session (standard deviation), at 1 % noise between runs, and by how many sessions of its program the
-baseline knows. With {} or more their spread is allowed for; with fewer, every difference counts against the program.)"
-      "\n\n"
-      R"(| sessions differ by | it knows | equal: REGRESSION | equal: IMPROVEMENT | 5 % slower: found | 10 % slower: found |
-|--:|--:|--:|--:|--:|--:|)"
-      "\n",
+      "Its runs were made in another session, and no pairing cancels that the machine runs at another pace today. By "
+      "how much pace\n"
+      "differs from session to session (standard deviation), at 1 % noise between runs, and by how many sessions of "
+      "its "
+      "program the\n"
+      "baseline knows. With {} or more their spread is allowed for; with fewer, every difference counts against the "
+      "program.\n\n"
+      "| sessions differ by | it knows | equal: REGRESSION | equal: IMPROVEMENT | 5 % slower: found | 10 % slower: "
+      "found |\n|--:|--:|--:|--:|--:|--:|\n",
       sessions_to_judge_by);
   for (const double spread : {0.0, 0.005, 0.01, 0.02}) {
     for (const size_t sessions : {1, 3, 5, 10}) {
@@ -203,16 +216,17 @@ baseline knows. With {} or more their spread is allowed for; with fewer, every d
   constexpr int ladders = 300;
   fmt::print(
       "\n## Slowdowns over time\n\n"
-      R"(`ladder history`, on {} simulated ladders of {} rungs each. In these nothing changes, and they are looked at each night from
-the sixth to the fortieth:)"
-      "\n\n| noise of a study's median | called slower once or more |\n|--:|--:|\n",
+      "`ladder history`, on {} simulated ladders of {} rungs each. In these nothing changes, and they are looked at "
+      "each night from\n"
+      "the sixth to the fortieth:\n\n"
+      "| noise of a study's median | called slower once or more |\n|--:|--:|\n",
       ladders, simulated::rungs_of_a_ladder);
   for (const double noise : {0.003, 0.01, 0.02}) {
     fmt::print("| {:g} % | {} |\n", 100 * noise, percent(simulated::false_alarms(ladders, noise)));
   }
   fmt::print(
-      "\nAnd how often a slowdown of 5 % is found with 1 % noise, so many nights after it:\n\n| studies | rungs that "
-      "are slower | 3 nights | 4 nights | 6 nights |\n|--:|--:|--:|--:|--:|\n");
+      "\nAnd how often a slowdown of 5 % is found with 1 % noise, so many nights after it:\n\n"
+      "| studies | rungs that are slower | 3 nights | 4 nights | 6 nights |\n|--:|--:|--:|--:|--:|\n");
   for (const size_t nights : {size_t{12}, size_t{20}, size_t{30}}) {
     for (const size_t slowed : {size_t{1}, simulated::rungs_of_a_ladder}) {
       fmt::print("| {} | {} of {} |", nights, slowed, simulated::rungs_of_a_ladder);
@@ -225,16 +239,17 @@ the sixth to the fortieth:)"
   const double tolerance = ablations::expected_losses({.autocast = model::Autocast::bf16}).tolerance;
   fmt::print(
       "\n## Losses\n\n"
-      R"(A rung, or a gate's head, is void where its losses leave the reference's. The guard judges the median deviation
-over the first {} steps. In 16 bits it may be {:g} nats. No single step may be {:g} nats off. Right programs
-differ, too. The table simulates how; `tests/study/simulated_losses.h` says what was measured. It shows how
-often right rungs are void, by the number of their runs (losses differ between runs on a GPU, not on a CPU), and
-how often a wrong program is found, by how much it is off from the second step on. The last column is for
-comparison: a limit of 0.05 nats for every single step.)"
-      "\n\n"
-      R"(| steps | right, 1 run: void | 6 runs | 16 runs | 0.005 nats off: found | 0.01 | 0.015 | 0.03 | single steps: right, 1 run: void |
-|--:|--:|--:|--:|--:|--:|--:|--:|--:|)"
-      "\n",
+      "A rung, or a gate's head, is void where its losses leave the reference's. The guard judges the median "
+      "deviation\n"
+      "over the first {} steps. In 16 bits it may be {:g} nats. No single step may be {:g} nats off. Right programs\n"
+      "differ, too. The table simulates how; `tests/study/simulated_losses.h` says what was measured. It shows "
+      "how\n"
+      "often right rungs are void, by the number of their runs (losses differ between runs on a GPU, not on a CPU), "
+      "and\n"
+      "how often a wrong program is found, by how much it is off from the second step on. The last column is for\n"
+      "comparison: a limit of 0.05 nats for every single step.\n\n"
+      "| steps | right, 1 run: void | 6 runs | 16 runs | 0.005 nats off: found | 0.01 | 0.015 | 0.03 | single steps: "
+      "right, 1 run: void |\n|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
       study::judged_steps, tolerance, study::largest_deviation);
   for (const int64_t steps : {5, 13, 30, 100}) {
     const auto of = [&](int64_t runs, double shift) {
@@ -248,22 +263,23 @@ comparison: a limit of 0.05 nats for every single step.)"
   }
   const auto noise = [&](double nats) { return percent(simulated::voided_by_noise(studies, nats, tolerance)); };
   fmt::print(
-      "\n"
-      R"(Noise of mean zero, which noisy gradients may give, goes both ways as rounding does. Where it has 0.01 nats at each step,
-it is found in {} of studies of 16 steps, with 0.05 nats in {}, with 0.1 in {}.)"
-      "\n",
+      "\nNoise of mean zero, which noisy gradients may give, goes both ways as rounding does. Where it has 0.01 nats "
+      "at "
+      "each step,\nit is found in {} of studies of 16 steps, with 0.05 nats in {}, with 0.1 in {}.\n",
       noise(0.01), noise(0.05), noise(0.1));
   const auto commands = [](const simulated::Commands& of) { return simulated::judged(studies / 2, of); };
   fmt::print(
       "\n## Losses of commands\n\n"
-      R"(`ladder measure` knows no program's rounding, so its guard takes the limit from the first command's own runs
-(`study/guard.h`). By how much a command's runs differ (standard deviation, share of the loss): noise of its
-own at each line, as other batches give, or runs that drift apart to so much at the 16th line. How often a command
-that learns the same is void, and how often a wrong one is found, by how much its loss is off. Shares of {} studies.)"
-      "\n\n"
-      R"(| runs differ by | repeats | same: not compared | same: void | 0.02 % off: found | 0.1 % | 0.3 % | 1 % | 3 % |
-|:--|--:|--:|--:|--:|--:|--:|--:|--:|)"
-      "\n",
+      "`ladder measure` knows no program's rounding, so its guard takes the limit from the first command's own runs\n"
+      "(`study/guard.h`). By how much a command's runs differ (standard deviation, share of the loss): noise "
+      "of "
+      "its\n"
+      "own at each line, as other batches give, or runs that drift apart to so much at the 16th line. How often a "
+      "command\n"
+      "that learns the same is void, and how often a wrong one is found, by how much its loss is off. Shares of {} "
+      "studies.\n\n"
+      "| runs differ by | repeats | same: not compared | same: void | 0.02 % off: found | 0.1 % | 0.3 % | 1 % | 3 % |\n"
+      "|:--|--:|--:|--:|--:|--:|--:|--:|--:|\n",
       studies / 2);
   const auto print_commands = [&](const std::string& name, simulated::Commands of) {
     const simulated::CommandsJudged same = commands(of);
@@ -285,18 +301,19 @@ that learns the same is void, and how often a wrong one is found, by how much it
     }
   }
   fmt::print(
-      "\n"
-      R"(One repeat does not show how much runs differ. Then a thousandth of the loss is allowed, and of commands that learn
-the same {} are void where runs differ by 0.1 %, and {} where they differ by 0.5 %: seed them, or make six.)"
-      "\n",
+      "\nOne repeat does not show how much runs differ. Then a thousandth of the loss is allowed, and of commands that "
+      "learn\n"
+      "the same {} are void where runs differ by 0.1 %, and {} where they differ by 0.5 %: seed them, or make six.\n",
       percent(commands({.spread = 0.001, .repeats = 1}).failed),
       percent(commands({.spread = 0.005, .repeats = 1}).failed));
   fmt::print(
       "\n## Why signed ranks\n\n"
-      R"(How often a 95 % interval holds the true ratio (it should in 95 %), and how often it finds a slowdown of 5 %, with eight
-pairs: the interval in use, which inverts the signed-rank test, and the bootstrapped one of the median that is usual.
-Drift makes pairs differ by more than their noise, so that both hold more than they must.)"
-      "\n\n| machine | signed ranks: holds | finds | bootstrapped: holds | finds |\n|---|--:|--:|--:|--:|\n");
+      "How often a 95 % interval holds the true ratio (it should in 95 %), and how often it finds a slowdown of 5 %, "
+      "with eight\n"
+      "pairs: the interval in use, which inverts the signed-rank test, and the bootstrapped one of the median that is "
+      "usual.\n"
+      "Drift makes pairs differ by more than their noise, so that both hold more than they must.\n\n"
+      "| machine | signed ranks: holds | finds | bootstrapped: holds | finds |\n|---|--:|--:|--:|--:|\n");
   for (const Troubles& troubles : simulated::all_troubles()) {
     const Interval95 ranks = quality(troubles, 8, signed_rank), median = quality(troubles, 8, bootstrapped);
     fmt::print("| {} | {:.1f} % | {} | {:.1f} % | {} |\n", troubles.name, 100 * ranks.covered, percent(ranks.found),
