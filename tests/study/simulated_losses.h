@@ -104,6 +104,7 @@ inline study::RunsByRepeat command_runs(const Commands& of, bool second, std::mt
       const double own = of.spread * (of.drifts ? apart[i] / drifted : normal(random));
       const double others = second ? of.shift + of.rounding * rounded[i] / drifted : 0;
       run.losses.push_back(loss * (1 + own + others));
+      run.loss_steps.push_back(std::ssize(run.losses));
     }
     runs[repeat] = std::move(run);
   }
