@@ -156,7 +156,7 @@ Rounds time(std::vector<Way>& ways) {
 double middle_of(const Rounds& times, size_t way) {
   std::vector<double> of_way;
   for (const std::vector<double>& round : times) of_way.push_back(round[way]);
-  return middle(of_way);
+  return harness::median(of_way);
 }
 
 std::vector<Algorithm> proposals_of(Matmul& matmul) {

@@ -5,7 +5,8 @@
 // of the same round, rounds go forwards and backwards in turn, and the median of the ratios decides.
 #pragma once
 
-#include <algorithm>
+#include "harness/stats/stats.h"
+
 #include <cstddef>
 #include <vector>
 
@@ -17,12 +18,6 @@ constexpr double least_gain = 1.03;
 // The way that takes the i-th turn of a round.
 inline size_t turn(size_t round, size_t i, size_t ways) { return round % 2 == 0 ? i : ways - 1 - i; }
 
-inline double middle(std::vector<double> values) {
-  std::ranges::sort(values);
-  const size_t n = values.size();
-  return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-}
-
 // rounds[r][w]: what way w took in round r, positive. At least one round.
 inline size_t fastest_way(const std::vector<std::vector<double>>& rounds, size_t usual) {
   size_t fastest = usual;
@@ -30,7 +25,7 @@ inline size_t fastest_way(const std::vector<std::vector<double>>& rounds, size_t
   for (size_t way = 0; way < rounds.front().size(); ++way) {
     std::vector<double> ratios;
     for (const std::vector<double>& times : rounds) ratios.push_back(times[way] / times[usual]);
-    if (const double ratio = middle(ratios); ratio < best) {
+    if (const double ratio = harness::median(ratios); ratio < best) {
       best = ratio;
       fastest = way;
     }
