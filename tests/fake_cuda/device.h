@@ -67,8 +67,7 @@ struct Event {
   std::map<Stream*, int> follows;
 };
 
-// Every kernel takes this long, one after another in its stream; copies and sets a nanosecond more for each kB. A
-// device that heats up takes longer and longer, by the share that FAKE_CUDA_HEATS names after two milliseconds of work.
+// Every kernel takes this long, one after another in its stream; copies and sets a nanosecond more for each kB.
 constexpr int64_t work_ns = 1000;
 inline int64_t duration_ns(const Work& work) { return work_ns + static_cast<int64_t>(work.bytes / 1000); }
 

@@ -3,7 +3,6 @@
 #include <time.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <fstream>
 
@@ -75,14 +74,8 @@ void wait_until(int64_t time_ns, std::unique_lock<std::recursive_mutex>& lock) {
 }
 
 void carry_out(Stream* stream, const Work& work, uint32_t correlation, uint64_t node, int64_t launched_ns) {
-  constexpr double hot_ns = 2e6;
-  static const char* const heats = std::getenv("FAKE_CUDA_HEATS");
-  static const double share = heats == nullptr ? 0 : std::atof(heats);
-  const int64_t begin = std::max(launched_ns, stream->busy_until_ns), cool_ns = duration_ns(work);
-  const double warmth = std::min(static_cast<double>(process().busy_ns) / hot_ns, 1.0);
-  const int64_t duration = cool_ns + std::llround(share * warmth * static_cast<double>(cool_ns));
-  process().busy_ns += duration;
-  stream->busy_until_ns = begin + duration;
+  const int64_t begin = std::max(launched_ns, stream->busy_until_ns);
+  stream->busy_until_ns = begin + duration_ns(work);
   record_work(work, begin, stream->id, correlation, node);
   if (work.kind == Work::Kind::kernel) ++process().done[work.name];
 }

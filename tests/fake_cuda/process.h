@@ -18,7 +18,6 @@ struct Process {
   std::unordered_map<const void*, const char*> kernels;
   std::unordered_map<const void*, std::pair<void*, size_t>> variables;
   uint64_t ids = 0;
-  int64_t busy_ns = 0;                  // of all streams so far
   std::map<std::string, int64_t> done;  // kernels by name, captured ones as often as they were replayed
 };
 
