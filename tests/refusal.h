@@ -1,5 +1,7 @@
-// Why something refuses what it is given.
+// Why something refuses what it is given, and whether a text has a part.
 #pragma once
+
+#include <gtest/gtest.h>
 
 #include <stdexcept>
 #include <string>
@@ -13,4 +15,9 @@ std::string refusal_of(const Call& call) {
     return error.what();
   }
   return "accepted";
+}
+
+inline testing::AssertionResult has(const std::string& text, const std::string& part) {
+  if (text.find(part) != std::string::npos) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << "no \"" << part << "\" in: " << text;
 }

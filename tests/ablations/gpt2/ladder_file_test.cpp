@@ -4,8 +4,8 @@
 #include "ablations/techniques/techniques.h"
 #include "files/files.h"
 #include "harness/process/unfit.h"
-#include "tests/ablations/refusal.h"
 #include "tests/harness/machines.h"
+#include "tests/refusal.h"
 
 #include <gtest/gtest.h>
 
@@ -21,7 +21,6 @@ using files::Json;
 using harness::Machine;
 using machines::cpu;
 using machines::hopper;
-using refusals::has, refusals::refusal_of;
 
 class LadderFile : public testing::Test {
  protected:

@@ -5,8 +5,8 @@
 #include "ablations/techniques/techniques.h"
 #include "files/resources.h"
 #include "harness/process/unfit.h"
-#include "tests/ablations/refusal.h"
 #include "tests/harness/machines.h"
+#include "tests/refusal.h"
 
 #include <gtest/gtest.h>
 
@@ -20,7 +20,6 @@ using namespace ablations;
 using harness::Machine;
 using machines::cpu;
 using machines::hopper;
-using refusals::has;
 
 const Shape plain{.B = 2, .T = 8, .accumulation = 1, .positions = 64};
 
@@ -37,7 +36,7 @@ std::vector<Rung> made(const std::string& ladder, const DesignFlags& flags, cons
 
 std::string refusal(const std::string& ladder, const DesignFlags& flags, const Machine& machine) {
   try {
-    return refusals::refusal_of([&] { return made(ladder, flags, machine); });
+    return refusal_of([&] { return made(ladder, flags, machine); });
   } catch (const harness::Unfit& error) {
     return std::string("unfit: ") + error.what();
   }

@@ -1,7 +1,7 @@
 // What of a record decides whether a run can be made again, and what counts as the same losses.
 #include "ablations/gpt2/reproduce.h"
 
-#include "tests/ablations/refusal.h"
+#include "tests/refusal.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -19,7 +19,6 @@ namespace reproduce_test {
 
 using namespace ablations;
 using files::Json;
-using refusals::has;
 
 Record record() {
   Record record;
@@ -60,7 +59,7 @@ TEST(Reproduce, ARecordWithoutARunIsRefused) {
            {[](Record& one) { one.recipe["attention"] = "none"; }, "got \"none\""}}) {
     Record changed = record();
     edit(changed);
-    EXPECT_TRUE(has(refusals::refusal_of([&] { return options_of(changed, "record.json"); }), words));
+    EXPECT_TRUE(has(refusal_of([&] { return options_of(changed, "record.json"); }), words));
   }
 }
 

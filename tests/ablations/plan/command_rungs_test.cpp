@@ -2,7 +2,7 @@
 #include "ablations/plan/command_rungs.h"
 
 #include "ablations/plan/make_plan.h"
-#include "tests/ablations/refusal.h"
+#include "tests/refusal.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -16,7 +16,6 @@
 namespace command_rungs_test {
 
 using namespace ablations;
-using refusals::has;
 using Texts = std::vector<std::string>;
 
 Texts texts_of(const std::vector<Rung>& rungs) {
@@ -40,7 +39,7 @@ std::string printed_by(const std::string& text) {
 }
 
 std::string refusal_of(const Texts& typed, Mode mode = Mode::cumulative) {
-  return refusals::refusal_of([&] { return rungs_of_commands(typed, mode); });
+  return ::refusal_of([&] { return rungs_of_commands(typed, mode); });
 }
 
 TEST(Commands, EachPlusAddsToTheCommandBeforeIt) {

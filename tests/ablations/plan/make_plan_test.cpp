@@ -3,8 +3,8 @@
 
 #include "ablations/gpt2/modes.h"
 #include "ablations/plan/shard.h"
-#include "tests/ablations/refusal.h"
 #include "tests/harness/machines.h"
+#include "tests/refusal.h"
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,6 @@
 namespace make_plan_test {
 
 using namespace ablations;
-using refusals::has, refusals::refusal_of;
 
 std::vector<Rung> rungs(size_t n) {
   std::vector<Rung> result;

@@ -7,8 +7,8 @@
 #include "files/files.h"
 #include "files/resources.h"
 #include "results/record.h"
-#include "tests/ablations/refusal.h"
 #include "tests/harness/machines.h"
+#include "tests/refusal.h"
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,6 @@
 namespace estimate_test {
 
 using namespace ablations;
-using refusals::has;
 
 constexpr double gib = 1LL << 30;
 
@@ -140,8 +139,6 @@ TEST(Estimate, ThisMachinesSpeedsAreMeasured) {
 }  // namespace estimate_test
 
 namespace memory_plan_test {
-
-using refusals::has;
 
 // Whether a step fits, in words, as a table and as JSON.
 

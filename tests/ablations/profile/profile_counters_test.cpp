@@ -1,7 +1,7 @@
 // From counter values to the document and the table, with values made by hand.
 #include "ablations/profile/profile_counters.h"
 
-#include "tests/ablations/refusal.h"
+#include "tests/refusal.h"
 
 #include <gtest/gtest.h>
 
@@ -39,7 +39,7 @@ StepCounters counted() {
 
 TEST(ProfileCounters, MorePassesThanAllowedAndACpuAreRefused) {
   check_passes("GH100", 1, 1);
-  EXPECT_EQ(refusals::refusal_of([] { return check_passes("GH100", 3, 2), 0; }),
+  EXPECT_EQ(refusal_of([] { return check_passes("GH100", 3, 2), 0; }),
             "--metrics: GH100 needs 3 passes for them, 2 are allowed; ask for fewer, or set --max-passes 3");
   RunOptions on_cpu = options();
   on_cpu.recipe.device = model::Device::cpu;

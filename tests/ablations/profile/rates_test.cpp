@@ -1,14 +1,13 @@
 // What is printed of measured rates; the measuring itself is test_study.py's, which asserts no speed.
 #include "ablations/profile/rates.h"
 
-#include "tests/ablations/refusal.h"
+#include "tests/refusal.h"
 
 #include <gtest/gtest.h>
 
 namespace rates_test {
 
 using namespace ablations;
-using refusals::has;
 
 const Rates known{.device = "NVIDIA H200",
                   .source = "NVIDIA H200 datasheet, November 2023",

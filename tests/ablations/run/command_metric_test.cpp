@@ -1,7 +1,7 @@
 // What a run of a command is compared by in place of its steps' times.
 #include "ablations/run/command_metric.h"
 
-#include "tests/ablations/refusal.h"
+#include "tests/refusal.h"
 
 #include <gtest/gtest.h>
 
@@ -12,8 +12,6 @@
 namespace command_metric_test {
 
 using namespace ablations;
-
-using refusals::has;
 
 MetricReader reader_of(const std::string& pattern, const std::vector<std::string>& lines) {
   MetricReader reader(metric_of(pattern, "lower", ""));
@@ -46,7 +44,7 @@ TEST(CommandMetric, WhatIsNoMetricIsRefusedByItsFlag) {
                                                {"acc (?P<value>.*)", "higher", "soon", "--until must"},
                                                {"acc (?P<value>.*)", "higher", "nan", "--until must"},
                                                {"acc (?P<value>.*)", "higher", "5m", "--until must"}}) {
-    EXPECT_TRUE(has(refusals::refusal_of([&] { return metric_of(metric, better, until); }), words)) << until;
+    EXPECT_TRUE(has(refusal_of([&] { return metric_of(metric, better, until); }), words)) << until;
   }
 }
 

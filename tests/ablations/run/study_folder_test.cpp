@@ -3,7 +3,7 @@
 
 #include "ablations/plan/make_plan.h"
 #include "ablations/plan/shard.h"
-#include "tests/ablations/refusal.h"
+#include "tests/refusal.h"
 #include "tests/study/planted_study.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ class StudyFolder : public PlantedStudy {
   }
 
   std::string refusal(Unnamed unnamed) const {
-    return refusals::refusal_of([&] { return check_records_are_of(plan_, folder_, unnamed), 0; });
+    return refusal_of([&] { return check_records_are_of(plan_, folder_, unnamed), 0; });
   }
 };
 

@@ -6,8 +6,8 @@
 #include "model/config.h"
 #include "model/safetensors.h"
 #include "study/training/training_log.h"
-#include "tests/ablations/refusal.h"
 #include "tests/ablations/techniques/numbers.h"
+#include "tests/refusal.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -23,7 +23,6 @@ namespace training_folder_test {
 
 using namespace study;
 namespace fs = std::filesystem;
-using refusals::has, refusals::refusal_of;
 
 Training training_of(uint64_t seed = 1) {
   Training training{.created = "2026-11-26T10:00:00Z", .recipe_from = "--recipe"};

@@ -4,8 +4,8 @@
 #include "ablations/techniques/operations.h"
 #include "model/config.h"
 #include "study/training/spikes.h"
-#include "tests/ablations/refusal.h"
 #include "tests/ablations/techniques/numbers.h"
+#include "tests/refusal.h"
 
 #include <gtest/gtest.h>
 
@@ -193,7 +193,7 @@ TEST(TrainingData, RefusesBatchesThatDoNotFit) {
   const auto refusal = [](int64_t tokens, int64_t validation_batches) {
     Training training = six_steps();
     training.settings.validation_batches = validation_batches;
-    return refusals::refusal_of(
+    return refusal_of(
         [&] { return check_data(with_validation_share(text_that_repeats(tokens), 0.1), training.settings), 0; });
   };
   EXPECT_EQ(refusal(170, 2), "accepted");
