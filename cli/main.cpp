@@ -1,6 +1,6 @@
 #include "harness/process/working_directory.h"
 
-// All of it is in command_line.cpp, whose library is compiled as one.
+// All of it is in command_line.cpp, which is compiled with the commands. Its header would bring CLI11 in once more.
 namespace cli {
 int ladder(int argc, char** argv);
 }
