@@ -64,7 +64,8 @@ def test_lines_that_may_be_misread_are_told(measure, line, says) -> None:
 def test_output_that_comes_when_a_program_has_ended(measure, here) -> None:
     (here / "keeps").write_text('#!/bin/sh\nout=$("$@"); echo "$out"\n')
     done = measure(f"sh ./keeps {program('import time' + chr(10) + 'for i in range(60): time.sleep(.01); print(f' + repr('step {i} loss 3.1') + ')')}")
-    assert done.returncode == 2 and "step lines came at once, in 1 read" in done.stderr and "--no-capture-output" in done.stderr, done.stderr
+    # A busy machine reads what came at once in some pieces.
+    assert done.returncode == 2 and re.search(r"step lines came at once, in [0-9]+ reads?:", done.stderr) and "--no-capture-output" in done.stderr, done.stderr
 
 
 def test_steps_from_a_regular_expression(measure, tmp_path) -> None:
