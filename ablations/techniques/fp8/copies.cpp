@@ -42,6 +42,7 @@ struct State {
   std::mutex mutex;
   ByStorage<Fp8Weight> weights;
   ByStorage<Tensor> norm_scales;
+  ByStorage<bool> copied_gradients;
   ByStorage<Activation> activations;
   std::map<std::string, int64_t> counts;
 };
@@ -73,6 +74,16 @@ Tensor norm_scale_of(const Tensor& weight) {
   const std::lock_guard lock(state().mutex);
   const Tensor* const found = state().norm_scales.find(weight);
   return found == nullptr ? Tensor() : *found;
+}
+
+void put_copied_gradient(const Tensor& bias) {
+  const std::lock_guard lock(state().mutex);
+  state().copied_gradients.put(bias, true);
+}
+
+bool is_gradient_copied(const Tensor& bias) {
+  const std::lock_guard lock(state().mutex);
+  return bias.defined() && state().copied_gradients.find(bias) != nullptr;
 }
 
 void put(const Tensor& of, const Fp8Matrix& copy) {

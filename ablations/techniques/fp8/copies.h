@@ -40,6 +40,10 @@ std::optional<Fp8Weight> weight_of(const at::Tensor& weight);
 void put_norm_scale(const at::Tensor& weight, const at::Tensor& scale);
 at::Tensor norm_scale_of(const at::Tensor& weight);
 
+// Who makes the gradient of a result to which this bias was added makes a copy of it, too.
+void put_copied_gradient(const at::Tensor& bias);
+bool is_gradient_copied(const at::Tensor& bias);  // it may be undefined
+
 // `of` (rows, depth), contiguous.
 void put(const at::Tensor& of, const Fp8Matrix& copy);
 // Some of its rows, or all. Who takes the last row takes the copy away. None: nobody made one.

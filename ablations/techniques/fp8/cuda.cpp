@@ -27,6 +27,7 @@ std::function<void()> cuda_weight_copies(const std::vector<Fp8Parameter>& parame
                        .column_scales = pointer<float>(copy.columns.scales),
                        .out = out,
                        .in = in});
+    if (one.bias.defined()) fp8::put_copied_gradient(one.bias);
     if (!one.norm_weight.defined()) continue;
     const Tensor scale = at::empty({1}, floats);
     fp8::put_norm_scale(one.norm_weight, scale);

@@ -25,13 +25,6 @@ constexpr int rows_at_once = 2;
 constexpr int64_t registers = 56, registers_of_multiprocessor = 65536, threads_of_multiprocessor = 2048;
 
 // What each of them makes of 8 columns of a row, in bfloat16, and writes.
-struct Copied {
-  const bf16* x;
-  int64_t C;
-
-  __device__ Vector<bf16, width> operator()(int64_t row, int column) const { return load<width>(x + row * C + column); }
-};
-
 struct GeluForward {
   const bf16 *fc, *bias;
   bf16* hidden;
@@ -145,10 +138,6 @@ int64_t row_copies_strips(int64_t N, int64_t C) {
   const int64_t blocks =
       std::min(threads_of_multiprocessor / threads, registers_of_multiprocessor / (registers * threads));
   return std::min(ceil_div(N, rows_at_once), std::max<int64_t>(blocks, 1) * multiprocessors());
-}
-
-void copy_rows_fp8(const bf16* x, const RowCopies& copies, int64_t N, int64_t C, cudaStream_t stream) {
-  run("copy_rows_fp8", Copied{x, C}, copies, nullptr, N, stream);
 }
 
 void gelu_forward_fp8(const bf16* fc, const bf16* bias, bf16* hidden, const RowCopies& copies, int64_t N, int64_t C,

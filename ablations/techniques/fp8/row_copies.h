@@ -14,9 +14,6 @@ struct RowCopies {
   float* scales;    // (N): what they are to be multiplied by, a row's greatest number over 448
 };
 
-// The copies alone.
-void copy_rows_fp8(const bf16* x, const RowCopies& copies, int64_t N, int64_t C, cudaStream_t stream);
-
 // hidden (N, C) <- GELU(fc + bias), tanh form, and its copies. fc (N, C), bias (C).
 void gelu_forward_fp8(const bf16* fc, const bf16* bias, bf16* hidden, const RowCopies& copies, int64_t N, int64_t C,
                       cudaStream_t stream);

@@ -16,6 +16,7 @@ struct Fp8Parameter {
   std::string name;  // "c_fc"
   Parameter weight;
   at::Tensor norm_weight, norm_bias;  // undefined where it is something else
+  at::Tensor bias;                    // where what makes its result's gradient shall copy that
 };
 std::vector<Fp8Parameter> fp8_parameters(const std::vector<Parameter>& all, Fp8 which);
 

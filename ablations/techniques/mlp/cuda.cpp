@@ -47,7 +47,6 @@ MlpKernels::Backward backward(const LinearProducts& products, Gradients* gradien
   const Gradients::Place d_b_fc = place_for(gradients, b_fc);
   Tensor strips;
   if (fp8) {
-    kernels::copy_rows_fp8(pointer<const bf16>(dy), copies_beside(dy), N, dy.size(1), stream_for(dy));
     products.product_into(d_fc, dy, w_proj);
     const Tensor bias = b_fc.to(fc.scalar_type());
     strips = at::empty({kernels::row_copies_strips(N, C), C}, d_b_fc.buffer.options());

@@ -24,7 +24,7 @@
 //   add_norm_forward_kernel<8, 24>     94 registers, 128 threads, 20 warps of 64, 16-byte loads and stores
 //   add_norm_forward_kernel<4, 24>     96 registers, 128 threads, 20 warps of 64, 16-byte loads and stores
 //   add_norm_forward_kernel            250 registers, 128 threads, 8 warps of 64, 16-byte loads and stores
-//   add_norm_backward_kernel<8, 768>   63 registers, 256 threads, 32 warps of 64, 36864 bytes, 16-byte loads and stores
+//   add_norm_backward_kernel<8, 768>   64 registers, 256 threads, 32 warps of 64, 36864 bytes, 16-byte loads and stores
 //   add_norm_backward_kernel<4, 768>   64 registers, 256 threads, 24 warps of 64, 73728 bytes, 16-byte loads and stores
 //   add_norm_backward_kernel<8, 1024>  64 registers, 256 threads, 32 warps of 64, 49152 bytes, 16-byte loads and stores
 //   add_norm_backward_kernel<4, 1024>  64 registers, 256 threads, 16 warps of 64, 98304 bytes, 16-byte loads and stores
@@ -140,7 +140,7 @@ __global__ __launch_bounds__(threads) void add_norm_forward_kernel(const AddNorm
 // Backward: the rows of a tile, and blocks of a multiprocessor.
 constexpr int tile_rows = 8, tile_threads = tile_rows * warp_size, tile_blocks = 4;
 
-template <class T, class B, class W, int Width, int Columns>
+template <class T, class B, class W, int Width, int Columns, bool Copies>
 __global__ __launch_bounds__(tile_threads, Columns > 0
                                                ? tile_blocks
                                                : 3) void add_norm_backward_kernel(const AddNormBackward<T, B, W> a) {
@@ -199,6 +199,7 @@ __global__ __launch_bounds__(tile_threads, Columns > 0
       });
       const float g_mean = warp_sum(g_total) / static_cast<float>(C);
       const float gh_mean = warp_sum(gh_total) / static_cast<float>(C);
+      [[maybe_unused]] float greatest = 0;  // of y's gradient
 
       for_lanes_part([&](int c) {
         read(c);
@@ -215,6 +216,7 @@ __global__ __launch_bounds__(tile_threads, Columns > 0
           const float total = adds ? to_float(passing.values[e]) + own : own;
           out.values[e] = from_float<T>(total);
           of_branch.values[e] = from_float<B>(total);
+          if constexpr (Copies) greatest = fmaxf(greatest, fabsf(to_float(of_branch.values[e])));
         }
         store(a.gradient + row * C + c, out);
         if constexpr (!std::is_same_v<T, B>) {
@@ -223,9 +225,28 @@ __global__ __launch_bounds__(tile_threads, Columns > 0
         if constexpr (tiled) {
 #pragma unroll
           for (int e = 0; e < Width; ++e) out.values[e] = from_float<T>(to_float(of_branch.values[e]));
-          if (sums_branch) store(passing_tile, begin + c, out);
+          if (Copies || sums_branch) store(passing_tile, begin + c, out);
         }
       });
+      if constexpr (Copies) {
+        const float factor = fp8_factor(warp_max(greatest), largest_e4m3);
+        const auto copy = [&](int c, const auto& of_branch) {  // what this lane has written
+          float values[Width];
+#pragma unroll
+          for (int e = 0; e < Width; ++e) values[e] = to_float(of_branch.values[e]);
+          store_8_fp8(a.copy + row * C + c, values, factor, __NV_E4M3);
+        };
+        for_lanes_part([&](int c) {
+          if constexpr (tiled) {
+            copy(c, load<Width>(passing_tile, begin + c));
+          } else if constexpr (std::is_same_v<T, B>) {
+            copy(c, load<Width>(a.gradient + row * C + c));
+          } else {
+            copy(c, load<Width>(a.branch_gradient + row * C + c));
+          }
+        });
+        if (lane() == 0) a.copy_scales[row] = 1.0F / factor;
+      }
     }
     if constexpr (tiled) {
       __syncthreads();
@@ -348,15 +369,29 @@ bool add_norm_backward(const AddNormBackward<T, B, W>& a, cudaStream_t stream) {
   const auto run = [&](auto kernel, int64_t of_blocks, int64_t shared_bytes) {
     launch("add_norm_backward", kernel, grid_of(of_blocks), {tile_threads, shared_bytes}, stream, a);
   };
+  constexpr bool may_copy = std::is_same_v<B, bf16>;
+  if (a.copy != nullptr && !(may_copy && whole)) throw std::invalid_argument("add_norm: no fp8 copies of such rows");
   if (a.N == 0) return tiled;
-  if (tiled) {
-    run(a.C <= 768 ? add_norm_backward_kernel<T, B, W, width, 768> : add_norm_backward_kernel<T, B, W, width, 1024>,
-        strips, tile_bytes<T, B>(a.C));
-  } else {  // the weight's gradient first: `gradient` may be `of_normalized`
+  if (!tiled) {  // the weight's gradient first: `gradient` may be `of_normalized`
     launch("add_norm_weight_gradient", add_norm_weight_gradient_kernel<T, B, W>,
            grid_of(ceil_div(a.C, threads), strips), threads, stream, a);
-    run(whole ? add_norm_backward_kernel<T, B, W, width, 0> : add_norm_backward_kernel<T, B, W, 1, 0>,
-        ceil_div(a.N, tile_rows), 0);
+  }
+  const auto run_vectors = [&](auto copies) {
+    constexpr bool with = decltype(copies)::value;
+    if (tiled) {
+      run(a.C <= 768 ? add_norm_backward_kernel<T, B, W, width, 768, with>
+                     : add_norm_backward_kernel<T, B, W, width, 1024, with>,
+          strips, tile_bytes<T, B>(a.C));
+    } else {
+      run(add_norm_backward_kernel<T, B, W, width, 0, with>, ceil_div(a.N, tile_rows), 0);
+    }
+  };
+  if (!whole) {
+    run(add_norm_backward_kernel<T, B, W, 1, 0, false>, ceil_div(a.N, tile_rows), 0);
+  } else if (a.copy == nullptr) {
+    run_vectors(std::false_type());
+  } else {
+    run_vectors(std::bool_constant<may_copy>());
   }
   return tiled;
 }

@@ -152,6 +152,7 @@ TYPED_TEST(AddNorm, ForwardKeepsANumberThatIsNoneInItsRow) {
 
 struct Backward {
   std::vector<double> gradient, weight_gradient, bias_gradient, branch_gradient, added_bias_gradient;
+  std::vector<double> copy, copy_scales;
 };
 
 template <class P>
@@ -168,7 +169,8 @@ struct Upstream {
 enum class Place { own, of_sum, of_normalized };
 
 template <class P>
-Backward backward(const Inputs<P>& in, const Upstream<P>& upstream, bool accumulate, Place place = Place::own) {
+Backward backward(const Inputs<P>& in, const Upstream<P>& upstream, bool accumulate, Place place = Place::own,
+                  bool copies = false) {
   using T = typename P::T;
   using B = typename P::B;
   constexpr bool mixed = !std::is_same_v<T, B>;
@@ -187,7 +189,8 @@ Backward backward(const Inputs<P>& in, const Upstream<P>& upstream, bool accumul
                   added_bias_gradient = random<float>(C, 10);
     const auto rows = static_cast<int64_t>(N), columns = static_cast<int64_t>(C);
     const int64_t strips = add_norm_backward_strips<T, B>(rows, columns);
-    Buffer<float> partials(static_cast<size_t>(3 * strips * columns));
+    Buffer<float> partials(static_cast<size_t>(3 * strips * columns)), copy_scales(copies ? N : 0);
+    Buffer<uint8_t> copy(copies ? N * C : 0);
     Buffer<T>* gradient = place == Place::of_sum ? &*up.of_sum : &own;
     if constexpr (!mixed) gradient = place == Place::of_normalized ? &up.of_normalized : gradient;
     const bool all = add_norm_backward<T, B, typename P::W>({.of_sum = up.of_sum ? up.of_sum->data() : nullptr,
@@ -201,7 +204,9 @@ Backward backward(const Inputs<P>& in, const Upstream<P>& upstream, bool accumul
                                                              .partials = partials.data(),
                                                              .sums_branch = true,
                                                              .N = rows,
-                                                             .C = columns},
+                                                             .C = columns,
+                                                             .copy = copies ? copy.data() : nullptr,
+                                                             .copy_scales = copies ? copy_scales.data() : nullptr},
                                                             nullptr);
     std::vector<FinishColumns> finish;
     for (float* const sums : {weight_gradient.data(), bias_gradient.data(), added_bias_gradient.data()}) {
@@ -210,18 +215,24 @@ Backward backward(const Inputs<P>& in, const Upstream<P>& upstream, bool accumul
       finish.push_back({from, sums, static_cast<int>(strips), static_cast<int>(columns), accumulate});
     }
     finish_columns(finish, nullptr);
-    return Results{gradient->doubles(), weight_gradient.doubles(), bias_gradient.doubles(),
+    return Results{gradient->doubles(),
+                   weight_gradient.doubles(),
+                   bias_gradient.doubles(),
                    mixed ? of_branch.doubles() : gradient->doubles(),
-                   all ? added_bias_gradient.doubles() : std::vector<double>()};
+                   all ? added_bias_gradient.doubles() : std::vector<double>(),
+                   e4m3_values(copy),
+                   copy_scales.doubles()};
   });
-  return {results[0], results[1], results[2], results[3], results[4]};
+  return {results[0], results[1], results[2], results[3], results[4], results[5], results[6]};
 }
 
 template <class P>
 Backward expected_backward(const Inputs<P>& in, const Upstream<P>& upstream, bool accumulate) {
   const auto [N, C] = in.shape;
   const Forward saved = expected_forward(in, in.x.doubles());
-  Backward result{std::vector<double>(N * C), std::vector<double>(C), std::vector<double>(C), {}};
+  Backward result{.gradient = std::vector<double>(N * C),
+                  .weight_gradient = std::vector<double>(C),
+                  .bias_gradient = std::vector<double>(C)};
   if (accumulate) {
     result.weight_gradient = random<float>(C, 8).doubles();
     result.bias_gradient = random<float>(C, 9).doubles();
@@ -310,6 +321,39 @@ TEST(AddNormCopies, AreTheNormalizedRowsOverTheScale) {
     const double x = found.normalized[i];
     ASSERT_NEAR(found.copy[i] * double{scale}, x, std::abs(x) / 15 + 0.03 / 1024) << i;
   }
+}
+
+// In tiles, and in rows that are too long for them; all that is written besides stays the same.
+template <class P>
+void expect_copies_of_branch_gradients() {
+  for (const Shape shape : {Shape{1, 8}, Shape{5, 264}, Shape{70, 768}, Shape{9, 1024}, Shape{5, 1032}}) {
+    const Inputs<P> in(shape, false);
+    for (const bool passes : {true, false}) {
+      SCOPED_TRACE(testing::Message() << shape << (passes ? "" : ", nothing comes down the stream"));
+      const Upstream<P> upstream(shape, passes);
+      const Backward plain = backward(in, upstream, false), found = backward(in, upstream, false, Place::own, true);
+      EXPECT_EQ(found.gradient, plain.gradient);
+      EXPECT_EQ(found.branch_gradient, plain.branch_gradient);
+      EXPECT_EQ(found.weight_gradient, plain.weight_gradient);
+      EXPECT_EQ(found.added_bias_gradient, plain.added_bias_gradient);
+      expect_copies(found.copy, found.copy_scales, found.branch_gradient, shape.C);
+    }
+  }
+}
+
+TEST(AddNormCopies, AreTheBranchsGradientByRows) {
+  expect_copies_of_branch_gradients<Numbers<bf16, bf16, float>>();
+  expect_copies_of_branch_gradients<Numbers<float, bf16, float>>();
+}
+
+TEST(AddNormCopies, OfOtherRowsAreRefused) {
+  const auto copies_of = [](auto numbers, const Shape& shape) {
+    using P = decltype(numbers);
+    const Inputs<P> in(shape, false);
+    backward(in, Upstream<P>(shape, true), false, Place::own, true);
+  };
+  EXPECT_THROW(copies_of(Numbers<bf16, bf16, float>(), {5, 77}), std::invalid_argument);
+  EXPECT_THROW(copies_of(Numbers<float, float, float>(), {5, 264}), std::invalid_argument);
 }
 
 }  // namespace kernels_add_norm_test

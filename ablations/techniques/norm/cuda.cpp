@@ -54,6 +54,8 @@ void forward(const AddNormKernels::Forward& a) {
 void backward(const AddNormKernels::Backward& a) {
   const int64_t N = a.sum.size(0), C = a.sum.size(1);
   const bool of_branch = a.d_added_bias.buffer.defined();
+  const kernels::RowCopies copies =
+      fp8::is_gradient_copied(a.added_bias) ? copies_beside(a.dy.defined() ? a.dy : a.dx) : kernels::RowCopies();
   with_types(a.sum.scalar_type(), a.d_normalized.scalar_type(), [&]<class T, class B>() {
     const int64_t outputs = of_branch ? 3 : 2;
     const Tensor strips = at::empty({outputs, kernels::add_norm_backward_strips<T, B>(N, C), C}, a.mean.options());
@@ -68,7 +70,9 @@ void backward(const AddNormKernels::Backward& a) {
                                                               .partials = pointer<float>(strips),
                                                               .sums_branch = of_branch,
                                                               .N = N,
-                                                              .C = C},
+                                                              .C = C,
+                                                              .copy = copies.values,
+                                                              .copy_scales = copies.scales},
                                                              stream_for(a.sum));
     add_up(a.gradients, strips[0], a.d_weight);
     add_up(a.gradients, strips[1], a.d_bias);

@@ -59,7 +59,8 @@ struct FusedAddNorm : torch::autograd::Function<FusedAddNorm> {
     const Gradients::Place d_weight = place_for(gradients, weight), d_bias = place_for(gradients, bias);
     const Gradients::Place d_added_bias = added_bias.defined() ? place_for(gradients, added_bias) : Gradients::Place();
     from_handle<const AddNormKernels>(context->saved_data["kernels"])
-        ->backward({d_sum, d_normalized, sum, weight, mean, rstd, dx, dy, d_weight, d_bias, d_added_bias, gradients});
+        ->backward({d_sum, d_normalized, sum, weight, mean, rstd, added_bias, dx, dy, d_weight, d_bias, d_added_bias,
+                    gradients});
     const auto returned = [&](const Gradients::Place& place) { return gradients == nullptr ? place.buffer : Tensor(); };
     const Tensor d_added = own_dy ? dy : adds ? dx : Tensor();
     return {dx,       d_added,  returned(d_weight), returned(d_bias), returned(d_added_bias),

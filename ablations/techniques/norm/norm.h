@@ -19,6 +19,7 @@ struct AddNormKernels {
   // d_sum, what comes along the stream, may be undefined. dy is undefined where the branch's gradient is dx.
   struct Backward {
     const at::Tensor &d_sum, &d_normalized, &sum, &weight, &mean, &rstd;
+    const at::Tensor &added_bias;               // of the layer that made y; undefined: nobody asks for its gradient
     const at::Tensor &dx, &dy;                  // written
     const Gradients::Place &d_weight, &d_bias;  // written or added to; a GPU may leave it to `gradients`
     const Gradients::Place &d_added_bias;       // alike: the sum of y's gradient over rows; no buffer: not wanted

@@ -52,11 +52,10 @@ void product(const Tensor& d, const Tensor& a, const Tensor& b, const Tensor& bi
       [&](const Tensor& into) { by_aten(into, a, b, bias); });
 }
 
-bool fp8_product(const Tensor& d, const Fp8Matrix& left, const Fp8Matrix& right, const Tensor& bias, bool fast) {
-  const std::string name = fast ? "fp8_fast" : "fp8";
+bool fp8_product(const Tensor& d, const Fp8Matrix& left, const Fp8Matrix& right, const Tensor& bias) {
   // cuBLASLt takes scales of one kind for both. Those of a weight's rows are equal.
   const Tensor scales = left.scales.numel() == 1 ? right.scales.narrow(0, 0, 1) : right.scales;
-  return run({.name = bias.defined() ? name + "_bias" : name,
+  return run({.name = bias.defined() ? "fp8_bias" : "fp8",
               .a = right.values,
               .b = left.values,
               .d = d,
@@ -64,8 +63,7 @@ bool fp8_product(const Tensor& d, const Fp8Matrix& left, const Fp8Matrix& right,
               .epilogue = bias.defined() ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT,
               .bias = bias,
               .a_scale = scales,
-              .b_scale = left.scales,
-              .fast = fast},
+              .b_scale = left.scales},
              nullptr);
 }
 

@@ -39,7 +39,7 @@ void multiply(const Tensor& d, const Tensor& a, const Tensor& b, const Tensor& b
     const bool forward = !b.is_contiguous();  // the weight's transposed view
     const std::string direction = weight->name + (forward ? " forward " : " dgrad ");
     const auto left = fp8::take(a);
-    if (left && blas::fp8_product(d, *left, forward ? weight->rows : weight->columns, bias, /*fast=*/forward)) {
+    if (left && blas::fp8_product(d, *left, forward ? weight->rows : weight->columns, bias)) {
       fp8::count(direction + (left->values.scalar_type() == at::kFloat8_e5m2 ? "e5m2" : "e4m3"));
       return;
     }

@@ -91,7 +91,7 @@ Matmul::Matmul(const Product& product) : product_(product) {
     set(CUBLASLT_MATMUL_DESC_B_SCALE_MODE, static_cast<int32_t>(mode(product.b_scale)));
     set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, product.a_scale.const_data_ptr());
     set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, product.b_scale.const_data_ptr());
-    set(CUBLASLT_MATMUL_DESC_FAST_ACCUM, static_cast<int8_t>(product.fast));
+    set(CUBLASLT_MATMUL_DESC_FAST_ACCUM, int8_t{1});
   }
   describe(product.a, cuda_type(product.a.scalar_type()), a_);
   describe(product.b, cuda_type(product.b.scalar_type()), b_);

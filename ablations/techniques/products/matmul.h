@@ -35,7 +35,6 @@ struct Product {
   bool accumulate = false;
   // Of fp8: what its numbers are multiplied by, float32. One for a matrix, or one for each row of what lies there.
   at::Tensor a_scale = {}, b_scale = {};
-  bool fast = false;  // adds without promoting its sums to float32 on the way
 
   [[nodiscard]] int64_t depth() const { return a.size(a_transposed ? 1 : 0); }
 };

@@ -82,7 +82,12 @@ FAULTS = {
         ("the parts lie behind each other", "row * pitch + part * a.C + column, values", "row * a.C + part * a.N * a.C + column, values"),
         ("the sums of the second part are the first's", "a.partials + int64_t{blockIdx.y} * pitch + part * a.C", "a.partials + int64_t{blockIdx.y} * pitch + (part % 2) * a.C"),
     ],
-    ("add_norm.cu", "AddNormCopies*"): [("the scale is not inverted", "1.0F / *a.copy_scale", "*a.copy_scale")],
+    ("add_norm.cu", "AddNormCopies*"): [
+        ("the scale is not inverted", "1.0F / *a.copy_scale", "*a.copy_scale"),
+        ("a lane's greatest is the row's", "fp8_factor(warp_max(greatest), largest_e4m3)", "fp8_factor(greatest, largest_e4m3)"),
+        ("the copy is of what came down the stream", "if (Copies || sums_branch)", "if (false)"),
+        ("rows that are too long for tiles are not copied", "copy(c, load<Width>(a.gradient + row * C + c));", "{}"),
+    ],
     ("cross_entropy.cu", "CrossEntropyCopies*"): [
         ("the target's copy is a probability", "copy[target] = e5m2_of(gradient * to_copy);", "{}"),
         ("padding's copy is not written", "copy[column] = 0;", "{}"),
