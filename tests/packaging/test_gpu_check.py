@@ -1,4 +1,4 @@
-"""gpu-check without a GPU: both calls from end to end on the two-layer model, and with programs that fail."""
+"""gpu-check without a GPU: its calls from end to end on the two-layer model, and with programs that fail."""
 
 import json
 import os
@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import tarfile
 import time
 
 import pytest
@@ -17,7 +18,7 @@ def verdicts(summary):
 
 
 @pytest.mark.thorough
-def test_both_calls_without_a_gpu(bundle, elsewhere) -> None:
+def test_all_calls_without_a_gpu(bundle, elsewhere) -> None:
     done = call(bundle / "gpu-check", "prove", "out", **elsewhere)
     assert done.returncode == 3 and done.stdout == "" and not list(elsewhere["cwd"].iterdir())
     assert re.fullmatch(r"gpu-check: no CUDA device \(.*\); --cpu tries this script without one\n", done.stderr)
@@ -32,16 +33,31 @@ def test_both_calls_without_a_gpu(bundle, elsewhere) -> None:
 
     done = call(bundle / "gpu-check", "measure", "out", "--cpu", **elsewhere)
     found = verdicts(done.stdout)
-    assert done.returncode == 0 and [found[name] for name in ("doctor", "trace", "counters", "micro")] == ["ok", "ok", "no result", "ok"], done.stdout
-    assert {found[name] for name in ("ladder", "peers", "gate")} <= {"ok", "no result"}  # so few and short runs may show nothing
-    for study in ("ladder", "peers"):
+    assert done.returncode == 0 and [found[name] for name in ("trace/fused_adamw", "trace/flash", "counters", "micro")] == ["ok", "ok", "no result", "ok"], done.stdout
+    assert {found[name] for name in ("ladder", "peers", "large", "losses")} <= {"ok", "no result"}  # so few and short runs may show nothing
+    study = json.loads((folder / "ladder" / "study.json").read_text())
+    assert study["plan"]["runs_ok"] == study["plan"]["runs_planned"] == len(runs)
+    assert {rung.get("peer") for rung in json.loads((folder / "peers" / "study.json").read_text())["rungs"]} == {None, "pytorch-eager"}
+    losses = json.loads((folder / "losses" / "study.json").read_text())
+    assert len(losses["rungs"]) == 2 and losses["plan"]["runs_ok"] == 4
+    assert {one["name"].split("/")[0] for one in json.loads((folder / "micro.json").read_text())["benchmarks"]} == {"gelu"}
+
+    done = call(bundle / "gpu-check", "sources", "out", "--cpu", **elsewhere)
+    found, studies = verdicts(done.stdout), ("without", "order", "graphs", "peers_flash", "gate", "float16")
+    assert done.returncode == 0 and {found[name] for name in studies} <= {"ok", "no result"}, done.stdout
+    for study in ("ladder", "peers", "without", "order"):
         verified = call(bundle / "ladder", "verify", f"out/{study}", **elsewhere)
         assert verified.returncode == 0, verified.stdout + verified.stderr
-    study = json.loads((folder / "ladder" / "study.json").read_text())
-    assert study["plan"]["runs_ok"] == study["plan"]["runs_planned"] == len(runs) == len(list((folder / "ladder" / "traces").glob("*.trace.json")))
-    assert {rung.get("peer") for rung in json.loads((folder / "peers" / "study.json").read_text())["rungs"]} == {None, "pytorch-eager"}
+    rungs = [rung["label"] for rung in json.loads((folder / "order" / "study.json").read_text())["rungs"]]
+    assert rungs == ["start", "flash", "memory", "fused_adamw"]
+    assert json.loads((folder / "without" / "plan.json").read_text())["mode"] == "leave-one-out"
     assert json.loads((folder / "gate" / "gate.json").read_text())["verdict"]
-    assert {one["name"].split("/")[0] for one in json.loads((folder / "micro.json").read_text())["benchmarks"]} == {"gelu"}
+    with tarfile.open(folder / "packed" / "measure.tgz") as packed:
+        names = set(packed.getnames())
+    assert {"summary.txt", "ladder/study.json", "logs/peers.log", "trace/flash/flash.trace.json"} <= names
+    assert not [name for name in names if name.endswith((".timeline.json", ".safetensors"))]
+    again = call(bundle / "gpu-check", "measure", "out", "--cpu", **elsewhere)
+    assert again.returncode == 0 and set(verdicts(again.stdout)) == {"tiny/gpu", "tiny/graph"}, again.stdout  # all the rest was made
 
 
 # ---- With made-up programs: $1 is the command, and so on
@@ -64,21 +80,20 @@ def started(tmp_path):
     (tmp_path / "doctor").write_text(DOCTOR)
     processes = []
 
-    def start(name, graph="", tests="", **changes):
+    def start(name, graph="", tests="", seconds=600):
         script(tmp_path / "bin" / "ladder", f"""for last; do :; done; case "$*" in
             *--json*) cat {tmp_path}/doctor;;
             *"run "*"--rung graph"*) {graph};;
             "run "*) cp {tmp_path}/good "$last";;
-            *--explain*) echo '3 runs were not made: the budget of 1 s is spent; resume with: ...';;
+            *"--out ladder") echo '3 runs were not made: the budget of 1 s is spent; resume with: ...';;
             profile*--counters*) echo note: this; echo ladder: counters are not permitted >&2; exit 3;; esac""")
         script(tmp_path / "bin" / "device_tests", f"""case "$*" in
             *list_tests*) printf 'Good.\\n  B\\n  Z\\nMemory.\\n  A\\nBad.\\n  C\\n';;
             *Good.Z*) printf 'a.cpp:7: Skipped\\nnot permitted\\n\\n[  PASSED  ] 0 tests.\\n';;
             {tests} esac""")
         script(tmp_path / "bin" / "micro", "kill -SEGV $$")
-        code = f"import gpu_check, sys; gpu_check.ON_GPU |= {changes}; sys.exit(gpu_check.main())"
-        processes.append(subprocess.Popen([sys.executable, "-c", code, name, "out"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                          text=True, env={**os.environ, "LADDER_BUNDLE": str(tmp_path), "PYTHONPATH": str(ROOT / "packaging")}))
+        processes.append(subprocess.Popen([sys.executable, ROOT / "packaging" / "gpu_check.py", name, "out", "--seconds", str(seconds)], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                          text=True, env={**os.environ, "LADDER_BUNDLE": str(tmp_path)}))
         return processes[-1]
 
     yield start
@@ -105,21 +120,42 @@ def test_what_hangs_is_stopped_and_what_has_no_time_is_not_begun(started) -> Non
     process = started("prove", "sleep 1000", seconds=14)
     summary = process.communicate(timeout=600)[0]
     assert process.returncode == 1 and re.search(r"^FAILED +gpt2/graph +\d+ s  stopped at its limit$", summary, re.M), summary
-    assert "FAILED    tests" in summary and "not begun" in summary, summary
+    late = verdicts(started("prove", seconds=5).communicate(timeout=600)[0])
+    assert (late["gpt2/graph"], late["tests"]) == ("not begun", "FAILED"), late
+
+
+def test_the_newest_rungs_come_first(started, tmp_path) -> None:
+    summary = started("prove", seconds=300).communicate(timeout=600)[0]
+    proven = [name for name in verdicts(summary) if name in ("gpt2/gpu", "gpt2/graph", "gpt2/flash")]
+    assert set(proven) == {"gpt2/gpu", "gpt2/graph", "gpt2/flash"} and verdicts(summary)["gpt2/graph"] == "ok", summary
+    sys.path.insert(0, str(ROOT / "packaging"))
+    os.environ.setdefault("LADDER_BUNDLE", str(tmp_path))
+    import gpu_check
+
+    rungs = [(ladder, f"{i}") for ladder in ("gpt2", "other") for i in range(8)]
+    order = gpu_check.newest_first(rungs, ["gpt2", "other"])
+    assert order[:7] == [("gpt2", f"{i}") for i in range(7, 1, -1)] + [("other", "7")] and sorted(order) == sorted(rungs)
 
 
 def test_measuring_goes_on_too(started, tmp_path) -> None:
     process = started("measure")
     summary = process.communicate(timeout=600)[0]
     found = verdicts(summary)
-    assert process.returncode == 1 and (found["ladder"], found["trace"], found["counters"], found["micro"], found["gate"]) == (
-        "partly", "ok", "no result", "FAILED", "ok"), summary
+    assert process.returncode == 1 and [found[name] for name in ("ladder", "trace/flash", "trace/graph", "counters", "micro", "losses")] == [
+        "partly", "ok", "ok", "no result", "FAILED", "ok"], summary
     assert "  ladder: counters are not permitted\n" in summary
+    assert (tmp_path / "out" / "packed" / "measure.tgz").is_file()
     (tmp_path / "out" / "ladder").mkdir()
     (tmp_path / "out" / "ladder" / "plan.json").touch()
-    started("measure").communicate(timeout=600)
+    again = verdicts(started("measure").communicate(timeout=600)[0])
+    assert again["ladder"] == "partly" and not {"losses", "trace/flash"} & set(again)  # they were made
     command = (tmp_path / "out" / "logs" / "ladder.log").read_text().splitlines()[0]
-    assert command.endswith("ladder ablate --resume --explain --budget-s 280 --out ladder")
+    assert re.search(r"ladder ablate --resume --budget-s \d+ --out ladder$", command), command
+
+
+def test_a_step_that_the_seconds_do_not_suffice_for_is_not_begun(started, tmp_path) -> None:
+    found = verdicts(started("sources", seconds=20).communicate(timeout=600)[0])
+    assert set(found.values()) == {"no result", "not begun"} and not list((tmp_path / "out" / "logs").iterdir())
 
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM, signal.SIGINT])
@@ -131,7 +167,7 @@ def test_an_interrupt_ends_what_runs_and_begins_nothing(started, tmp_path, numbe
     process.send_signal(number)
     summary = process.communicate(timeout=600)[0]
     assert process.returncode == 130 and re.search(r"^FAILED +gpt2/graph +\d+ s  exit status 130: saved$", summary, re.M), summary
-    assert verdicts(summary)["tests"] == "FAILED" and not (tmp_path / "out" / "logs" / "test.Good.B.log").exists()
+    assert verdicts(summary)["tests"] == "FAILED" and not (tmp_path / "out" / "logs" / "test.Memory.A.log").exists()
 
 
 def test_where_doctor_does_not_work_nothing_is_made(started, tmp_path) -> None:
