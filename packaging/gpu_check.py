@@ -34,13 +34,13 @@ GIB_OF_A_RUN = 33  # of the hungriest rung at B=16
 TRAINING = "ladder-gpt2 train --model {model} --ladder {ladder} --rung {rung} {train} --seed {{repeat}} --out {{run}}/training"
 # The ladders whose rungs are proven; measured is the first. `few` is enough for a proof.
 ON_GPU = {"seconds": {"prove": 170, "measure": 540, "sources": 540}, "ladders": ["gpt2", "gpt2-fp16", "qkv", "data-pipeline"],
-          "size": "-B 16", "few": "--warmup 5 --steps 5", "study": "--warmup 6 --limit-s 60", "repeats": 4, "batches": "1,4,16,64", "large": "batch=64",
+          "size": "-B 16", "few": "--warmup 5 --steps 5", "study": "--warmup 6 --limit-s 60", "repeats": 4, "batches": "1,4,16,64", "large": "--sweep batch=64",
           "model": "gpt2-124m", "train": "-B 16 -T 1024 --steps 300 --validation-every 100", "modes": "compile,cuda-graphs,fp8",
           "mission": ["gpu", "tf32", "bf16", "graph", "flash", "vocab", "fused_adamw"], "order": ["gpu", "vocab", "tf32", "bf16", "graph", "flash", "fused_adamw"],
           "attention": "bf16,flash", "graphs": "bf16,graph", "float16": "gpt2-fp16", "pairs": 6,
           "micro": "--benchmark_filter=^(linear_c_fc|head|gelu)/.*/cuda --benchmark_min_time=0.05"}
 ON_CPU = {"seconds": {"prove": 900, "measure": 1500, "sources": 1500}, "ladders": ["tiny"],
-          "size": "-B 2 -T 8", "few": "--warmup 4 --steps 3", "study": "", "repeats": 1, "batches": "1,2", "large": "batch=4",
+          "size": "-B 2 -T 8", "few": "--warmup 4 --steps 3", "study": "", "repeats": 1, "batches": "1,2", "large": "--sweep batch=4",
           "model": "tiny", "train": "-B 2 -T 8 --steps 12 --validation-every 4", "modes": "eager",
           "mission": ["memory", "flash", "fused_adamw"], "order": ["flash", "memory", "fused_adamw"],
           "attention": "flash", "graphs": "memory,flash", "float16": "tiny", "pairs": 6,
@@ -210,7 +210,7 @@ def measure(call, plan, gpu, rungs):
         call.step(f"trace/{rung}", 15, LADDER, "profile", "--trace", "--roofline", "--ladder", ladder, "--rung", rung, *size, *plan["few"].split(),
                   "--out", f"trace/{rung}", limit=60)
     peers(call, plan, gpu, "peers", 120, ladder, last, plan["modes"], size)
-    call.study("large", 70, "ablate", "--ladder", ladder, "--sweep", plan["large"], "--rung", ",".join(dict.fromkeys((in_bf16, before, last))),
+    call.study("large", 70, "ablate", "--ladder", ladder, *plan["large"].split(), "--rung", ",".join(dict.fromkeys((in_bf16, before, last))),
                "--repeats", "2", *plan["study"].split())
     trainings = [TRAINING.format(**plan, ladder=ladder, rung=rung) for rung in dict.fromkeys((in_bf16, last))]
     call.study("losses", 90, "measure", "--metric", r"validation (?P<value>\S+)", "--better", "lower", "--repeats", "2", *trainings)

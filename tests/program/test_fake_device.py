@@ -524,17 +524,18 @@ def test_gpu_check_asks_for_what_the_program_makes(environment, device, ladder, 
         (home / "bin" / name.lower()).symlink_to(os.environ.get(name) or pytest.skip(f"{name} is not set"))
     (home / "share").mkdir()
     (home / "share" / "gpt2-ladder").symlink_to(ROOT)
-    few = "--repeats 1 --warmup 4 --steps 3 --budget-s 1"
-    plan = {"size": "--model tiny -B 2 -T 16", "ladder": f"{few} --explain", "peers": f"--sweep batch=2 {few}", "gate": "--pairs 6 --limit-s 1",
+    plan = {"size": "--model tiny -B 2 -T 16", "few": "--warmup 4 --steps 3", "study": "--warmup 4 --steps 3", "repeats": 1, "modes": "eager",
+            "large": "--model tiny -T 16 --sweep batch=4", "model": "tiny", "train": "-B 2 -T 16 --steps 8 --validation-every 4",
             "micro": "--benchmark_filter=^gelu/.*/cuda -B 1 -T 128 --benchmark_min_time=0.001"}
     done = subprocess.run([sys.executable, "-c", f"import gpu_check, sys; gpu_check.ON_GPU |= {plan}; sys.exit(gpu_check.main())", "measure", "out"],
                           capture_output=True, text=True, check=False, cwd=tmp_path,
                           env=environment | device | {"LADDER_BUNDLE": str(home), "PYTHONPATH": str(ROOT / "packaging")})
     found = {name: verdict for verdict, name in re.findall(r"^(ok|no result|FAILED) +(\S+)", done.stdout, re.M)}
-    assert done.returncode == 1 and (found["trace"], found["counters"], found["micro"]) == ("ok", "no result", "ok"), done.stdout + done.stderr
-    assert (found["ladder"], found["peers"], found["gate"]) == ("FAILED", "FAILED", "no result") and (folder / "gate" / "plan.json").is_file(), done.stdout
+    assert done.returncode == 1 and [found[name] for name in ("trace/fp8", "trace/joined_qkv_gradient", "counters", "micro")] == [
+        "ok", "ok", "no result", "ok"], done.stdout + done.stderr
+    assert (found["ladder"], found["peers"], found["large"]) == ("FAILED", "FAILED", "FAILED"), done.stdout
     assert {"pytorch-eager"} <= {rung.get("peer") for rung in read_json(folder / "peers" / "plan.json")["rungs"]}
-    assert list((folder / "ladder" / "records").glob("*.json")) and list((folder / "trace").glob("*.trace.json"))
+    assert list((folder / "ladder" / "records").glob("*.json")) and list((folder / "trace" / "fp8").glob("*.trace.json"))
     assert ladder("verify", folder / "ladder").returncode == 0
 
 
