@@ -32,6 +32,18 @@ ALONE = ["Monitor", "Memory", "Counting"]  # these suites count or fill what all
 SANITIZED = "Kernels.ColumnSum:Kernels.Gelu:Kernels.CrossEntropy:Kernels.AddNormBackward:Kernels.Join:Kernels.Embedding:Fp8Kernels.*"
 GIB_OF_A_RUN = 33  # of the hungriest rung at B=16
 TRAINING = "ladder-gpt2 train --model {model} --ladder {ladder} --rung {rung} {train} --seed {{repeat}} --out {{run}}/training"
+# A program whose second commit takes 3 % longer: products, and a number that the device must have computed.
+PLANTED = """import torch
+device = "cuda" if torch.cuda.is_available() else "cpu"
+size, products = 2048 if device == "cuda" else 96, {products}
+a = torch.randn(size, size, device=device) / size ** 0.5
+for step in range(60):
+    y = a
+    for _ in range(products):
+        y = a @ y
+        y = y / y.norm()
+    print(f"step {{step}} loss {{y.norm().item() + 1 / (step + 1):.4f}}", flush=True)
+"""
 # The ladders whose rungs are proven; measured is the first. `few` is enough for a proof.
 ON_GPU = {"seconds": {"prove": 170, "measure": 540, "sources": 540}, "ladders": ["gpt2", "gpt2-fp16", "qkv", "data-pipeline"],
           "size": "-B 16", "few": "--warmup 5 --steps 5", "study": "--warmup 6 --limit-s 60", "repeats": 4, "batches": "1,4,16,64", "large": "--sweep batch=64",
@@ -103,7 +115,7 @@ class Call:
                     file.write(line)
                     file.flush()
 
-    def step(self, name, seconds, *command, quiet=False, record=None, limit=None, **environment):
+    def step(self, name, seconds, *command, quiet=False, record=None, limit=None, folder=None, is_slower=False, **environment):
         """Runs a program that takes so many seconds, and says how it ended; its verdict. `quiet` says only what failed."""
         begun, log = time.monotonic(), self.folder / "logs" / f"{name.replace('/', '.')}.log"
         if name in self.made:
@@ -114,11 +126,18 @@ class Call:
             else:
                 with log.open("w", encoding="utf-8") as file:
                     print("$", shlex.join(map(str, command)), file=file, flush=True)
-                    self.running.append(subprocess.Popen(
-                        ["timeout", "-k", "15", f"{min(limit or 2 * seconds, max(self.left(), 1)):.0f}", *command], cwd=self.folder, stdout=file,
-                        stdin=subprocess.DEVNULL, stderr=file, env={**os.environ, "LADDER_BUSY": "1", **environment}))
-                status = self.running[-1].wait()
+                    process = subprocess.Popen(  # --foreground: one signal for the program, none for what it started itself
+                        ["timeout", "--foreground", "-k", "15", f"{min(limit or 2 * seconds, max(self.left(), 1)):.0f}", *command], cwd=folder or self.folder, stdout=file,
+                        stdin=subprocess.DEVNULL, stderr=file, start_new_session=True, env={**os.environ, "LADDER_BUSY": "1", **environment})
+                self.running.append(process)
+                if self.is_interrupted:  # while it was started
+                    process.terminate()
+                status = process.wait()
+                with contextlib.suppress(ProcessLookupError):  # what it has left behind
+                    os.killpg(process.pid, signal.SIGKILL)
                 found = json.loads(record.read_text(encoding="utf-8")) if record and record.is_file() else None
+                if is_slower:  # it was planted: a gate that finds it ends with 1
+                    status = {0: "nothing was found", 1: 0}.get(status, status)
                 verdict, words = judged(status, log.read_text(encoding="utf-8", errors="backslashreplace"), found)
         except Exception as fault:  # whatever this is, the other steps are still worth making
             verdict, words = "FAILED", f"{type(fault).__name__}: {fault}"
@@ -216,6 +235,7 @@ def measure(call, plan, gpu, rungs):
     call.study("losses", 90, "measure", "--metric", r"validation (?P<value>\S+)", "--better", "lower", "--repeats", "2", *trainings)
     call.step("counters", 15, LADDER, "profile", "--counters", "--ladder", ladder, "--rung", last, *size, "--out", f"counters/{last}.json", limit=60)
     call.step("micro", 45, MICRO, *plan["micro"].split(), "--out", "micro.json")
+    score(call, gpu)
 
 
 def peers(call, plan, gpu, name, seconds, ladder, rung, modes, size):
@@ -228,6 +248,22 @@ def peers(call, plan, gpu, name, seconds, ladder, rung, modes, size):
     sweep = re.sub(r"-B (\S+)", r"--sweep batch=\1", " ".join(size)).split()
     call.study(name, seconds, "ablate", "--ladder", ladder, "--rung", rung, *sweep, "--with-peer", "pytorch", "--peer-modes", modes, "--repeats", "2",
                *plan["study"].split())
+
+
+def score(call, gpu):
+    """Each step that was predicted for this GPU, and how long it took; verdict "within" or "outside" the interval."""
+    predicted = json.loads((HOME / "share" / "gpt2-ladder" / "results" / "predictions" / "hopper.json").read_text(encoding="utf-8"))
+    if not gpu or gpu["name"] != predicted["device"]:
+        return
+    files = [call.folder / name / "study.json" for name in ("ladder", "large")]
+    for study in (json.loads(file.read_text(encoding="utf-8")) for file in files if file.is_file()):
+        found = {(rung["workload"]["batch"], rung["optimization"]): rung["ms_per_step"]["median"]
+                 for rung in study["rungs"] if rung.get("ms_per_step") and not rung.get("peer")}
+        size = (study["workload"]["model"], study["workload"]["context"])
+        for step in predicted["steps"] if size == (predicted["model"], predicted["context"]) else []:
+            if (ms := found.get((step["batch"], step["rung"]))) is not None:
+                call.say("within" if step["low"] <= ms <= step["high"] else "outside", f"predicted/{step['rung']}-B{step['batch']}",
+                         f"{step['ms']} ms [{step['low']} to {step['high']}], measured {ms:.2f}", time.monotonic())
 
 
 def sources(call, plan, gpu, rungs):
@@ -244,6 +280,17 @@ def sources(call, plan, gpu, rungs):
         peers(call, plan, gpu, f"peers_{rung}", 120, ladder, rung, "eager,compile" if gpu else "eager", f"-B {plan['batches']}".split())
     call.study("gate", 100, "gate", "--ladder", ladder, "--rung", [rung for name, rung in rungs if name == ladder][-1], *size, "--base", LADDER,
                "--pairs", str(plan["pairs"]), "--top-up", "0", *plan["few"].split())
+    planted = call.folder / "planted"
+    if not (planted / ".git").is_dir() and shutil.which("git"):
+        planted.mkdir(exist_ok=True)
+        git = ["git", "-C", str(planted), "-c", "user.name=gpu-check", "-c", "user.email=gpu-check@localhost"]
+        subprocess.run([*git, "init", "-q"], check=True)
+        for products in (200, 206):
+            (planted / "train.py").write_text(PLANTED.format(products=products), encoding="utf-8")
+            subprocess.run([*git, "add", "train.py"], check=True)
+            subprocess.run([*git, "commit", "-q", "-m", f"{products} products"], check=True)
+    call.step("gate_planted", 90, LADDER, "gate", "--base", "HEAD~1", "--head", "HEAD", "--pairs", str(plan["pairs"]), "--top-up", "0", "--min-effect", "1",
+              "--out", str(call.folder / "gate_planted"), "--", os.environ.get("LADDER_PYTHON", sys.executable), "train.py", limit=240, folder=planted, is_slower=True)
     call.study("float16", 120, "ablate", "--ladder", plan["float16"], *size, *few)
 
 

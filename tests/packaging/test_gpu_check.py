@@ -44,12 +44,13 @@ def test_all_calls_without_a_gpu(bundle, elsewhere) -> None:
 
     done = call(bundle / "gpu-check", "sources", "out", "--cpu", **elsewhere)
     found, studies = verdicts(done.stdout), ("without", "order", "graphs", "peers_flash", "gate", "float16")
-    assert done.returncode == 0 and {found[name] for name in studies} <= {"ok", "no result"}, done.stdout
+    assert {found[name] for name in studies} <= {"ok", "no result"}, done.stdout
+    assert (folder / "gate_planted" / "gate.json").is_file()  # what it finds is a matter of noise here
     for study in ("ladder", "peers", "without", "order"):
         verified = call(bundle / "ladder", "verify", f"out/{study}", **elsewhere)
         assert verified.returncode == 0, verified.stdout + verified.stderr
-    rungs = [rung["label"] for rung in json.loads((folder / "order" / "study.json").read_text())["rungs"]]
-    assert rungs == ["start", "flash", "memory", "fused_adamw"]
+    rungs = [rung["optimization"] for rung in json.loads((folder / "order" / "study.json").read_text())["rungs"]]
+    assert rungs == ["", "flash", "memory", "fused_adamw"]
     assert json.loads((folder / "without" / "plan.json").read_text())["mode"] == "leave-one-out"
     assert json.loads((folder / "gate" / "gate.json").read_text())["verdict"]
     with tarfile.open(folder / "packed" / "measure.tgz") as packed:
@@ -158,9 +159,38 @@ def test_a_step_that_the_seconds_do_not_suffice_for_is_not_begun(started, tmp_pa
     assert set(found.values()) == {"no result", "not begun"} and not list((tmp_path / "out" / "logs").iterdir())
 
 
+PREDICTED = json.loads((ROOT / "results" / "predictions" / "hopper.json").read_text())
+
+
+def test_what_is_predicted_is_scored(started, tmp_path) -> None:
+    """By the study's rungs, not by a peer's beside them, and of the model and the GPU that it was predicted for."""
+    (tmp_path / "doctor").write_text(DOCTOR.replace("H100", PREDICTED["device"]))
+    rungs = [{"optimization": rung, "workload": {"batch": 16}, "ms_per_step": {"median": ms}, "peer": peer}
+             for rung, ms, peer in (("fp8", 23.1, None), ("fp8_head", 40, None), ("fused_norm", 1, "pytorch-eager"), ("vocab", 44, None))]
+    (tmp_path / "out" / "ladder").mkdir(parents=True)
+    for model, words in (("gpt2-355m", {}), (PREDICTED["model"], {"predicted/fp8-B16": "within", "predicted/fp8_head-B16": "outside"})):
+        study = {"workload": {"model": model, "context": PREDICTED["context"]}, "rungs": [*rungs, rungs[0] | {"optimization": "flash", "ms_per_step": None}]}
+        (tmp_path / "out" / "ladder" / "study.json").write_text(json.dumps(study))
+        summary = started("measure").communicate(timeout=600)[0]
+        found = dict(reversed(pair) for pair in re.findall(r"^(within|outside) +(\S+)", summary, re.M))
+        assert found == words, summary
+
+
+def test_predictions_are_of_rungs_and_stand_on_the_page() -> None:
+    rungs = json.loads((ROOT / "ladders" / f"{PREDICTED['ladder']}.json").read_text())["rungs"]
+    page = (ROOT / "docs" / "explaining.md").read_text()
+    for one in PREDICTED["steps"]:
+        assert one["rung"] in rungs and one["low"] < one["ms"] < one["high"] and one["because"]
+        assert f"{one['ms']} [{one['low']}-{one['high']}]" in page, one
+
+
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM, signal.SIGINT])
 def test_an_interrupt_ends_what_runs_and_begins_nothing(started, tmp_path, number) -> None:
-    process = started("prove", "trap 'echo saved; exit 130' TERM; touch $LADDER_BUNDLE/begun; while :; do sleep 0.1; done")
+    # A shell may lose a signal that comes while it waits for a program.
+    (tmp_path / "saves.py").write_text("import pathlib, signal, sys, time\n"
+                                       "signal.signal(signal.SIGTERM, lambda *_: (print('saved', flush=True), sys.exit(130)))\n"
+                                       "pathlib.Path(sys.argv[1]).touch()\ntime.sleep(1000)\n")
+    process = started("prove", f'exec "{sys.executable}" {tmp_path}/saves.py {tmp_path}/begun')
     while not (tmp_path / "begun").exists():
         assert process.poll() is None
         time.sleep(0.05)
