@@ -40,7 +40,7 @@ needs_clang_format = command -v $(CLANG_FORMAT) > /dev/null \
   || { echo "clang-format is missing: sudo apt-get install clang-format"; exit 2; }
 
 .NOTPARALLEL:  # the set-up comes first, the compilers get their jobs below
-.PHONY: build link setup setup-tests data run micro test test-all asan fuzz bundle wheel gpu-check workflows format format-check tidy clean help
+.PHONY: build link setup setup-tests data run micro test test-all newest asan fuzz bundle wheel gpu-check workflows format format-check tidy clean help
 
 build: setup  ## the program, build/release/ladder and ladder-gpt2 (the default)
 	$(call compile,release,the program,--target ladder ladder_gpt2)
@@ -74,6 +74,9 @@ test: setup-tests data  ## build everything and run the tests
 test-all: setup-tests data  ## the same with the slow tests
 	$(call compile,release,the program and its tests)
 	TEST_THOROUGH=1 $(run_tests)
+
+newest: setup-tests data  ## the build and the C++ tests against PyPI's newest PyTorch, in build/newest
+	@JOBS=$(JOBS) .ci/newest
 
 asan: setup-tests data  ## the file readers' tests under AddressSanitizer
 	$(call compile,asan,the readers with sanitizers,--target reader_tests fuzz_tests)

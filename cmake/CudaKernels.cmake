@@ -27,7 +27,7 @@ if(NOT LADDER_NVCC)
 endif()
 
 # LibTorch has loaded the same library already.
-find_library(LIB_cublasLt NAMES cublasLt libcublasLt.so.13 HINTS ${wheel_cuda}/lib ${torch_root}/lib
+find_library(LIB_cublasLt NAMES cublasLt libcublasLt.so.13 NAMES_PER_DIR HINTS ${wheel_cuda}/lib ${torch_root}/lib
   ${CUDAToolkit_ROOT}/lib64 /usr/local/cuda/lib64 $ENV{CUDA_HOME}/lib64)
 if(NOT LIB_cublasLt)
   message(FATAL_ERROR "LADDER_CUDA_KERNELS is ON, and libcublasLt was not found. A CUDA 13 toolkit is named with "

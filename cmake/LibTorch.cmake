@@ -16,8 +16,10 @@ file(STRINGS ${TORCH_INCLUDE_DIR}/torch/headeronly/version.h version_lines REGEX
 string(REGEX MATCHALL "[0-9]+" version_numbers "${version_lines}")
 list(JOIN version_numbers . torch_full_version)
 string(REGEX MATCH "^[0-9]+\\.[0-9]+" torch_version "${torch_full_version}")
-if(NOT torch_version STREQUAL LADDER_TORCH_VERSION)
-  message(FATAL_ERROR "LibTorch ${torch_version} in ${TORCH_INCLUDE_DIR}; this project is written for ${LADDER_TORCH_VERSION}.")
+option(LADDER_OTHER_TORCH "Take another LibTorch than ${LADDER_TORCH_VERSION}: nobody has proven its numbers" OFF)
+if(NOT torch_version STREQUAL LADDER_TORCH_VERSION AND NOT LADDER_OTHER_TORCH)
+  message(FATAL_ERROR "LibTorch ${torch_version} in ${TORCH_INCLUDE_DIR}; this project is written for ${LADDER_TORCH_VERSION} "
+    "(-DLADDER_OTHER_TORCH=ON tries another).")
 endif()
 
 cmake_path(GET TORCH_INCLUDE_DIR PARENT_PATH torch_root)
@@ -31,14 +33,15 @@ foreach(library c10 torch_cpu c10_cuda torch_cuda torch)
       "(it runs on machines without a GPU, too).")
   endif()
 endforeach()
+# The file itself, where a wheel lacks the link "libX.so", and not another CUDA's of that name: NAMES_PER_DIR.
 find_path(CUDART_INCLUDE_DIR cuda_runtime_api.h HINTS ${wheel_cuda}/include ${CUDAToolkit_ROOT}/include
   /usr/local/cuda/include $ENV{CUDA_HOME}/include)
-find_library(LIB_cudart NAMES cudart libcudart.so.13
+find_library(LIB_cudart NAMES cudart libcudart.so.13 NAMES_PER_DIR
   HINTS ${wheel_cuda}/lib ${torch_root}/lib ${CUDAToolkit_ROOT}/lib64 /usr/local/cuda/lib64 $ENV{CUDA_HOME}/lib64)
 # CUPTI: libtorch_cpu has loaded the same library already.
 find_path(CUPTI_INCLUDE_DIR cupti.h HINTS ${wheel_cuda}/include ${CUDAToolkit_ROOT}/include
   ${CUDAToolkit_ROOT}/extras/CUPTI/include /usr/local/cuda/extras/CUPTI/include $ENV{CUDA_HOME}/extras/CUPTI/include)
-find_library(LIB_cupti NAMES cupti libcupti.so.13 HINTS ${wheel_cuda}/lib ${torch_root}/lib ${CUDAToolkit_ROOT}/lib64
+find_library(LIB_cupti NAMES cupti libcupti.so.13 NAMES_PER_DIR HINTS ${wheel_cuda}/lib ${torch_root}/lib ${CUDAToolkit_ROOT}/lib64
   ${CUDAToolkit_ROOT}/extras/CUPTI/lib64 /usr/local/cuda/extras/CUPTI/lib64 $ENV{CUDA_HOME}/extras/CUPTI/lib64)
 # NCCL's header; LibTorch has loaded the library. Without it data parallel training works on CPUs only.
 find_path(NCCL_INCLUDE_DIR nccl.h HINTS ${site_packages}/nvidia/nccl/include)

@@ -109,11 +109,44 @@ def test_what_is_planted_is_found(copy, faults, words, name, good, bad) -> None:
     assert words in "".join(faults(copy))
 
 
+# ---- The newest PyTorch
+
+STAND_INS = {
+    "python3": 'mkdir -p "$3/bin"; printf \'#!/bin/sh\\n[ "$1" = -m ] || echo %s/torch\\n\' "$HERE" > "$3/bin/python"; chmod +x "$3/bin/python"',
+    "cmake": 'echo "cmake $*" >> "$HERE/calls"; case $1 in --fresh) exit "$CONFIGURE" ;; esac; echo "a.cpp:3: error: no such member"; exit "$BUILD"',
+    "ctest": 'echo "ctest $*" >> "$HERE/calls"; printf "noise\\n[  FAILED  ] Ops.Gelu\\n"; exit "$TESTS"',
+}
+
+
+@pytest.mark.parametrize("configure, build, tests, words, calls", [
+    (0, 0, 0, "PyTorch 2.15.0+cu132: the program builds, and its C++ tests pass.\n", 3),
+    (1, 0, 0, "**PyTorch 2.15.0+cu132: the configuration fails.**", 1),
+    (0, 1, 0, "**PyTorch 2.15.0+cu132: the build fails.**\n\n```\na.cpp:3: error: no such member\n```\n", 2),
+    (0, 0, 8, "**PyTorch 2.15.0+cu132: a test fails.**\n\n```\n[  FAILED  ] Ops.Gelu\n```\n", 3),
+])
+def test_a_jobs_summary_says_what_the_newest_pytorch_breaks(tmp_path, configure, build, tests, words, calls) -> None:
+    for folder in (".ci", "bin", "torch"):
+        (tmp_path / folder).mkdir()
+    shutil.copy(ROOT / ".ci" / "newest", tmp_path / ".ci")
+    (tmp_path / "torch" / "version.py").write_text("__version__ = '2.15.0+cu132'\n")
+    for name, text in STAND_INS.items():
+        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    summary = tmp_path / "summary.md"
+    done = subprocess.run([tmp_path / ".ci" / "newest"], capture_output=True, text=True, check=False, env={
+        "PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin", "HERE": str(tmp_path), "GITHUB_STEP_SUMMARY": str(summary),
+        "CONFIGURE": str(configure), "BUILD": str(build), "TESTS": str(tests)})
+    assert (done.returncode != 0) == any((configure, build, tests)), done.stderr
+    assert summary.read_text().startswith(words) and done.stdout.endswith(summary.read_text())
+    called = (tmp_path / "calls").read_text().splitlines()
+    assert len(called) == calls and f"-DCMAKE_PREFIX_PATH={tmp_path}/torch" in called[0]
+
+
 # ---- The shell in them
 
 def shell_faults(folder: pathlib.Path, scratch: pathlib.Path) -> str:
     checker = shutil.which("shellcheck") or pytest.skip("shellcheck is not installed")
-    scripts = [ROOT / "packaging" / "gate", ROOT / ".ci" / "run"]
+    scripts = [ROOT / "packaging" / "gate", *(ROOT / ".ci").iterdir()]
     for file in [*files(folder, "workflows"), *files(folder, "actions")]:
         for number, step in enumerate(step for step in steps(load(file)) if "run" in step):
             scripts.append(scratch / f"{file.parent.name}-{file.stem}-{number}.sh")
