@@ -111,6 +111,11 @@ CLI::Option* add_text(Command& command, const std::string& names, std::string& v
   return command.add_option(names, value, help)->type_name(type)->check(obstacle_of_text);
 }
 
+CLI::Option* add_texts(Command& command, const std::string& name, std::vector<std::string>& values,
+                       const std::string& help, const std::string& type) {
+  return command.add_option(name, values, help)->type_name(type)->check(obstacle_of_text)->allow_extra_args(false);
+}
+
 CLI::Option* add_output(Command& command, const std::string& name, std::string& value, const std::string& help,
                         const std::string& type, const std::string& instead) {
   const auto obstacle = [instead](const std::string& text) {

@@ -153,6 +153,9 @@ CLI::Validator percentage();
 // A name, a file or a document. It must be UTF-8 and not empty, because records carry it.
 CLI::Option* add_text(Command& command, const std::string& names, std::string& value, const std::string& help,
                       const std::string& type);
+// The same, given any number of times.
+CLI::Option* add_texts(Command& command, const std::string& name, std::vector<std::string>& values,
+                       const std::string& help, const std::string& type);
 // A path that is written. Refuses "-", standard output, and says what to do `instead`.
 CLI::Option* add_output(Command& command, const std::string& name, std::string& value, const std::string& help,
                         const std::string& type, const std::string& instead = "name a place");

@@ -27,11 +27,6 @@ namespace cli {
 namespace fs = std::filesystem;
 using files::printable;
 
-namespace {
-
-constexpr double drawing_limit_s = 300;
-
-// The program's path as a shell finds it; `name` if PATH has none.
 std::string on_path(const std::string& name) {
   const char* const path = std::getenv("PATH");
   std::istringstream folders(path == nullptr || name.find('/') != std::string::npos ? "" : path);
@@ -41,6 +36,10 @@ std::string on_path(const std::string& name) {
   }
   return name;
 }
+
+namespace {
+
+constexpr double drawing_limit_s = 300;
 
 struct Ran {
   harness::ChildResult child;

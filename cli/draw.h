@@ -14,9 +14,12 @@
 
 namespace cli {
 
-// The Python that draws reports and runs the peers, with its flags. It is $LADDER_PYTHON, which PATH may find. Else
-// an installed program has the Python beside it or the one on PATH, and a built one has the Python of the build. The
-// latter ignores the user's packages and variables (PYTHONPATH, PYTHONHOME).
+// The program's path as a shell finds it; `name` if PATH has none.
+std::string on_path(const std::string& name);
+
+// The Python that draws reports and, without --peer-python, runs the peers, with its flags. It is $LADDER_PYTHON, which
+// PATH may find. Else an installed program has the Python beside it or the one on PATH, and a built one has the Python
+// of the build. The latter ignores the user's packages and variables (PYTHONPATH, PYTHONHOME).
 std::vector<std::string> python();
 
 // The result of drawing. Callers draw before they print. A reader may close the pipe early, and the study must still

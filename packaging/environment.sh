@@ -47,5 +47,7 @@ print(":".join([os.path.join(root, "lib"), *sorted(glob.glob(os.path.join(glob.e
   exit 3
 }
 
+# A peer's Python brings its own PyTorch, and must not load this one (ablations/gpt2/child.cpp).
+LADDER_USERS_LIBRARY_PATH=${LADDER_USERS_LIBRARY_PATH-${LD_LIBRARY_PATH-}}
 LD_LIBRARY_PATH=$ladder_libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-export LADDER_PYTHON LD_LIBRARY_PATH
+export LADDER_PYTHON LADDER_USERS_LIBRARY_PATH LD_LIBRARY_PATH

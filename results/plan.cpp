@@ -2,10 +2,32 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 #include <stdexcept>
+#include <string_view>
 
 namespace results {
+
+PeerName peer_name(const std::string& peer) {
+  constexpr size_t begin = std::string_view("pytorch-").size();
+  if (peer.size() <= begin) return {};
+  const std::string rest = peer.substr(begin);
+  const size_t end = rest.front() >= '0' && rest.front() <= '9' ? rest.find('-') : std::string::npos;
+  return end == std::string::npos ? PeerName{"", rest} : PeerName{rest.substr(0, end), rest.substr(end + 1)};
+}
+
+std::string short_version(const std::string& torch) {
+  const std::string version = torch.substr(0, torch.find('+'));
+  return version.ends_with(".0") && std::ranges::count(version, '.') == 2 ? version.substr(0, version.size() - 2)
+                                                                          : version;
+}
+
+std::string with_version(const std::string& title, const std::string& torch) {
+  constexpr std::string_view program = "PyTorch ";
+  if (torch.empty() || !title.starts_with(program)) return title;
+  return fmt::format("{}{} {}", program, torch, title.substr(program.size()));
+}
 
 static std::optional<LineColumn> line_column(const std::optional<harness::Column>& column) {
   return column ? std::optional(LineColumn{*column}) : std::nullopt;

@@ -18,7 +18,20 @@
 
 namespace results {
 
-constexpr auto peer_pattern = "^pytorch-(eager|compile|max-autotune|cuda-graphs|fp8)$";
+constexpr auto peer_pattern = "^pytorch-([0-9][0-9A-Za-z.]*-)?(eager|compile|max-autotune|cuda-graphs|fp8)$";
+
+// The parts of "pytorch-2.15-compile". torch: the short_version of the PyTorch that the user named; empty: that of the
+// program's own Python.
+struct PeerName {
+  std::string torch, mode;
+};
+PeerName peer_name(const std::string& peer);
+
+// "2.15" for PyTorch's "2.15.0+cu130"; another patch stays: "2.15.1".
+std::string short_version(const std::string& torch);
+
+// "PyTorch 2.15 compile" for "PyTorch compile"; without a version, or for another title, the title.
+std::string with_version(const std::string& title, const std::string& torch);
 
 // harness::Column and harness::StepFormat in JSON.
 struct LineColumn : harness::Column {
@@ -86,7 +99,7 @@ struct Rung {
 
   std::string name = {};               // in its runs' ids; empty: the optimization's, or "start"
   std::optional<Shape> shape = {};     // where it is not the plan's
-  std::string peer = {};               // who runs it: empty: a ladder program; "pytorch-eager", ...
+  std::string peer = {};               // who runs it: empty: a ladder program; "pytorch-eager" (PeerName)
   std::string program = {};            // which one; empty: this
   std::string program_sha256 = {};     // of that file; empty: not known
   std::optional<size_t> against = {};  // the rung that it is compared with, besides the reference; none: the one below

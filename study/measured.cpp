@@ -58,7 +58,7 @@ static std::vector<std::pair<int64_t, std::optional<double>>> losses_of(const Re
 }
 
 RunData run_data(const Record& record) {
-  RunData run{.title = record.title};
+  RunData run{.title = record.title, .torch = record.environment.torch.value_or("")};
   const RunTiming& timing = record.timing;
   const size_t steps = timing.step_ms.size();
   const size_t faults = record.command ? steps : timing.page_faults.size();  // a command's are not counted

@@ -18,6 +18,7 @@ struct RunData {
   double median_ms = 0;
   double cost = 0;    // what is compared, less is better: the median step, per token if all commands tell theirs
   std::string title;  // as its record has it
+  std::string torch;  // PyTorch's version, as its record has it
   std::vector<double> timed_ms, losses;  // losses of steps; NaN where it was not finite
   std::vector<int64_t> loss_steps;       // which step each of these losses is of: from 1 on, or as a command counts
   std::vector<double> data_ms;           // of the timed steps; empty: not known

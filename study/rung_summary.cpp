@@ -129,6 +129,10 @@ StudyRung rung_by_itself(const Plan& plan, size_t index, const Measured& measure
     judge_alone(runs, rung);
     const std::string& seen = runs.begin()->second.title;
     if (rung.optimization && !rung.peer && !seen.empty() && plan.mode != Mode::leave_one_out) rung.title = seen;
+    // LADDER_PYTHON may name another PyTorch than this program's.
+    const std::string torch = short_version(runs.begin()->second.torch);
+    const bool is_other = torch != short_version(measured.environment.value_or(Environment()).torch.value_or(torch));
+    if (rung.peer && peer_name(*rung.peer).torch.empty() && is_other) rung.title = with_version(rung.title, torch);
   } else if (rung.is_measured()) {
     rung.status = failure == measured.failures.end() ? RungStatus::missing : RungStatus::failed;
     rung.reason = failure == measured.failures.end() ? "its runs have not been made yet" : failure->second.reason;

@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
@@ -28,6 +29,13 @@ using files::Json;
 using harness::ChildResult;
 
 fs::path peer_script() { return files::resource_root() / "ablations" / "peers" / "pytorch_ladder.py"; }
+
+std::vector<std::string> environment_of_peers() {
+  // packaging/environment.sh puts them into LD_LIBRARY_PATH, and keeps here what was there before.
+  const char* users = std::getenv("LADDER_USERS_LIBRARY_PATH");
+  if (users == nullptr) return {};
+  return {std::string("LD_LIBRARY_PATH=") + users};
+}
 
 namespace {
 
@@ -112,8 +120,12 @@ Record result_record(const ChildResult& child, const fs::path& written, const fs
 std::vector<std::string> environment_of(const Plan& plan, size_t index, const fs::path& folder) {
   const Rung& rung = plan.rungs[index];
   if (!rung.peer.empty()) {
-    if (recipe_of(rung).host_memory != model::HostMemory::keep) return {};
-    return {"MALLOC_MMAP_MAX_=0", "MALLOC_TRIM_THRESHOLD_=100000000000", "THP_MEM_ALLOC_ENABLE=1"};
+    std::vector<std::string> variables = environment_of_peers();
+    if (recipe_of(rung).host_memory == model::HostMemory::keep) {
+      variables.insert(variables.end(),
+                       {"MALLOC_MMAP_MAX_=0", "MALLOC_TRIM_THRESHOLD_=100000000000", "THP_MEM_ALLOC_ENABLE=1"});
+    }
+    return variables;
   }
   std::vector<std::string> variables;
   if (device_of(rung.recipe) == DeviceKind::cuda) {
@@ -159,7 +171,8 @@ std::vector<std::string> command_of(const Plan& plan, const PlannedRun& run, con
   const Rung& rung = plan.rungs[run.rung];
   std::vector<std::string> argv{programs.ladder.string(), "run"};
   if (!rung.peer.empty()) {
-    argv = programs.python;
+    const std::string torch = peer_name(rung.peer).torch;
+    argv = torch.empty() ? programs.python : std::vector{programs.peers.at(torch).string()};
     argv.push_back(peer_script().string());
   }
   const std::string plan_file = (folder / "plan.json").string();

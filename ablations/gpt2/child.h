@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,8 @@ namespace ablations {
 // Who makes the runs: this program itself, and a Python with PyTorch for the peers'.
 struct Programs {
   std::filesystem::path ladder;
-  std::vector<std::string> python;  // with its flags
+  std::vector<std::string> python;                          // with its flags
+  std::map<std::string, std::filesystem::path> peers = {};  // by PeerName::torch: the user's Pythons
 };
 
 // Makes a study's or gate's runs, one child process for each. A run without a record of its child says why. `folder`:
@@ -25,6 +27,9 @@ RunMaker children(const Plan& plan, const std::filesystem::path& folder, Program
 
 // The script that does the work of a planned run in PyTorch.
 std::filesystem::path peer_script();
+
+// Variables of every peer's process: without the libraries of this program's PyTorch, which another one must not load.
+std::vector<std::string> environment_of_peers();
 
 // Traces a rung of FOLDER/plan.json in a process of its own. The rung must have runs. Writes trace_file, and a timeline
 // beside it. Returns how the process ended; what it printed is in FOLDER/logs.

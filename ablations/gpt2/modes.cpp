@@ -264,13 +264,18 @@ std::set<size_t> with_every_peer(const std::vector<Rung>& rungs, const std::vect
 void add_peers(std::vector<Rung>& rungs, const Design& design, const std::string& ladder, const Shape& shape) {
   const size_t own = rungs.size();
   const std::set<size_t> chosen = with_every_peer(rungs, design.peer_rungs, ladder);
+  std::vector<std::pair<std::string, std::string>> makers;  // modes, each with "2.15-" or ""
+  for (const std::string& mode : design.peer_modes) {
+    if (design.peer_torches.empty()) makers.emplace_back(mode, "");
+    for (const std::string& torch : design.peer_torches) makers.emplace_back(mode, torch + "-");
+  }
   for (size_t i = 0; i < own; ++i) {
     if (rungs[i].status != Rung::Status::planned) continue;
-    for (const std::string& mode : design.peer_modes) {
+    for (const auto& [mode, torch] : makers) {
       const bool is_eager = mode == "eager" && recipe_of(rungs[i]).execution == model::Execution::eager;
       if (!is_eager && !chosen.contains(i)) continue;
       Rung peer = rungs[i];
-      peer.peer = "pytorch-" + mode;
+      peer.peer = fmt::format("pytorch-{}{}", torch, mode);
       peer.title = peer_title(peer.peer);
       peer.name = name_of(rungs[i]) + "-" + peer.peer;
       peer.against = i;
@@ -321,10 +326,9 @@ void describe(std::vector<Rung>& rungs, const Ladder& ladder, const Shape& shape
 }  // namespace
 
 std::string peer_title(const std::string& peer) {
-  for (const PeerMode& mode : known_peer_modes) {
-    if (peer == std::string("pytorch-") + mode.name) return mode.title;
-  }
-  return peer;
+  const auto [torch, name] = peer_name(peer);
+  const auto mode = std::ranges::find(known_peer_modes, name, &PeerMode::name);
+  return mode == known_peer_modes.end() ? peer : with_version(mode->title, torch);
 }
 
 Design design_of(const DesignFlags& flags, const Machine& machine) {
@@ -350,6 +354,7 @@ Design design_of(const DesignFlags& flags, const Machine& machine) {
   }
   design.peer_rungs = flags.peer_rungs;
   design.peer_modes = read_peer_modes(flags, machine);
+  design.peer_torches = flags.peer_torches;
   return design;
 }
 

@@ -15,17 +15,18 @@ namespace ablations {
 // The flags' texts. Empty means not given.
 struct DesignFlags {
   std::string mode, factors, sweep, peer, peer_modes;
-  std::vector<std::string> rungs, peer_rungs;
+  std::vector<std::string> rungs, peer_rungs, peer_torches;  // peer_torches: versions of --peer-python's
 };
 
 struct Design {
   Mode mode = Mode::cumulative;
-  std::vector<std::string> factors;     // factorial: optimizations; empty: all that apply
-  std::optional<Swept> swept;           // sweep
-  std::vector<int64_t> values;          // sweep
-  std::vector<std::string> rungs;       // sweep: of the ladder, the first guards the others; empty: its last
-  std::vector<std::string> peer_modes;  // "eager", "compile", ...; empty: no peer
-  std::vector<std::string> peer_rungs;  // cumulative: those that have a twin of each mode; empty: the last
+  std::vector<std::string> factors;       // factorial: optimizations; empty: all that apply
+  std::optional<Swept> swept;             // sweep
+  std::vector<int64_t> values;            // sweep
+  std::vector<std::string> rungs;         // sweep: of the ladder, the first guards the others; empty: its last
+  std::vector<std::string> peer_modes;    // "eager", "compile", ...; empty: no peer
+  std::vector<std::string> peer_rungs;    // cumulative: those that have a twin of each mode; empty: the last
+  std::vector<std::string> peer_torches;  // versions, each of which runs the modes; empty: the program's own Python
 };
 
 // Throws std::invalid_argument that names the flag, its value and what is allowed.
@@ -37,7 +38,7 @@ Design design_of(const DesignFlags& flags, const harness::Machine& machine);
 std::vector<Rung> rungs_of(const Ladder& ladder, const Design& design, const Shape& shape,
                            const harness::Machine& machine, const Choose& choose = nullptr);
 
-// "PyTorch compile" for "pytorch-compile".
+// "PyTorch 2.15 compile" for "pytorch-2.15-compile".
 std::string peer_title(const std::string& peer);
 
 }  // namespace ablations

@@ -14,7 +14,7 @@ using files::Json;
 
 namespace {
 
-constexpr auto in_fp8 = "pytorch-fp8";
+bool is_in_fp8(const std::string& peer) { return peer_name(peer).mode == "fp8"; }
 
 const Json& declaration() {
   static const Json can_do = files::read_any_json(files::resource_root() / "ablations" / "peers" / "pytorch.json");
@@ -36,13 +36,13 @@ std::string peer_obstacle(const model::Recipe& recipe, const std::string& peer, 
                                               : *values == "any";
     if (!can) return fmt::format("PyTorch cannot do {} {}", field, value.dump());
   }
-  if (peer != in_fp8) return "";
+  if (!is_in_fp8(peer)) return "";
   if (recipe.autocast != model::Autocast::bf16) return "PyTorch's fp8 products need autocast bf16";
   if (recipe.vocabulary_rows % 16 == 0 && tokens % 16 == 0) return "";
   return fmt::format("PyTorch's fp8 products need multiples of 16: vocabulary_rows is {}, and a batch has {} tokens",
                      recipe.vocabulary_rows, tokens);
 }
 
-double peer_tolerance(const std::string& peer) { return peer == in_fp8 ? 2e-2 : 0; }
+double peer_tolerance(const std::string& peer) { return is_in_fp8(peer) ? 2e-2 : 0; }
 
 }  // namespace ablations

@@ -12,6 +12,7 @@ import contextlib
 import ctypes
 import hashlib
 import json
+import operator
 import os
 import pathlib
 import platform
@@ -40,6 +41,9 @@ MODES = {"pytorch-eager": None, "pytorch-compile": "default", "pytorch-max-autot
 LEAST_WARMUP = {None: 0, "default": 1, "max-autotune": 2, "reduce-overhead": 2}
 # What the program asks for beside it (ablations/gpt2/peer.h); a field's first value is the plain one.
 CAN_DO = json.loads((pathlib.Path(__file__).parent / "pytorch.json").read_text())["fields"]
+# What an older PyTorch may lack, of what a run uses and no import names.
+NEEDED = ["OutOfMemoryError", "uint16", "amp.GradScaler", "backends.cpu.get_cpu_capability", "compiler.config.cache_key_tag",
+          "utils.deterministic.fill_uninitialized_memory"]
 BACKENDS = {"math": SDPBackend.MATH, "efficient": SDPBackend.EFFICIENT_ATTENTION, "flash": SDPBackend.FLASH_ATTENTION,
             "cudnn": SDPBackend.CUDNN_ATTENTION}
 
@@ -77,9 +81,10 @@ def planned_run(file: pathlib.Path, run_id: str) -> types.SimpleNamespace:
             id=run_id, recipe=rung["recipe"], applied=rung["applied"], warmup_steps=plan["warmup_steps"],
             timed_steps=plan["timed_steps"], least_window_s=plan.get("least_window_s", 0), tokens=pathlib.Path(workload["tokens"]), source=pathlib.Path(workload["data"]).name,
             **{name: workload[name] for name in ("model", "batch", "context", "accumulation", "seed", "threads")})
-        one_of("peer", rung.get("peer", ""), MODES)
+        peer = re.sub(r"^pytorch-\d[^-]*-", "pytorch-", rung.get("peer", ""))  # without the version, which the runner compares
+        one_of("peer", peer, MODES)
         one_of("model", run.model, SIZES)
-        on_cuda, run.mode, run.fp8 = run.recipe["device"] == "cuda", MODES[rung["peer"]], rung["peer"] == "pytorch-fp8"
+        on_cuda, run.mode, run.fp8 = run.recipe["device"] == "cuda", MODES[peer], peer == "pytorch-fp8"
         for field, allowed in CAN_DO.items():
             if allowed != "any":
                 one_of(f"recipe field {field}", run.recipe.get(field, allowed[0]), allowed)
@@ -177,6 +182,11 @@ def main() -> int:
     parser.add_argument("--run", required=True, help="a run of the plan, by its id")
     parser.add_argument("--record", type=pathlib.Path, required=True, help="write the record here")
     parser.add_argument("--report-steps-to-parent", action="store_true", help=argparse.SUPPRESS)
+    if sys.argv[1:] == ["--tell-version"]:  # the runner asks before the first run
+        for name in NEEDED:
+            operator.attrgetter(name)(torch)
+        os.write(3, f"{torch.__version__}\n".encode())
+        return 0
     flags = parser.parse_args()
     start, started = time.monotonic(), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 

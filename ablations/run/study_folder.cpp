@@ -129,6 +129,11 @@ std::string failure_of(const Record& record, const Plan& plan, const PlannedRun&
       return "its recipe is not the planned one";
     }
   }
+  const std::string planned_torch = peer_name(rung.peer).torch;
+  const std::string torch = short_version(record.environment.torch.value_or("not known"));
+  if (!planned_torch.empty() && torch != planned_torch) {
+    return fmt::format("its PyTorch is {}, not the planned {}", torch, planned_torch);
+  }
   const RunTiming& timing = record.timing;
   if (timing.warmup_steps != plan.warmup_steps) return "its steps of warm-up are not the planned ones";
   const Shape shape = shape_of(plan, run.rung);

@@ -8,6 +8,7 @@
 #include "ablations/run/study_folder.h"
 #include "cli/draw.h"
 #include "cli/gpt2/commands.h"
+#include "cli/gpt2/peer_python.h"
 #include "cli/gpt2/request.h"
 #include "cli/gpt2/timed_here.h"
 #include "cli/gpt2/training_request.h"
@@ -43,6 +44,7 @@ namespace {
 
 struct AblateFlags : StudyFlags {
   std::string out;
+  std::vector<std::string> peer_pythons;
   std::optional<int64_t> budget_s;
   bool resume = false, json = false, verbose = false;
   bool force = false;    // start although a run is expected to fail
@@ -178,7 +180,11 @@ int show(const Plan& plan, const StudyFiles& study, const fs::path& folder, cons
   return status;
 }
 
-int measure_ladder(const AblateFlags& flags) {
+int measure_ladder(const AblateFlags& given) {
+  AblateFlags flags = given;
+  const std::vector<PeerPython> pythons = peer_pythons(flags.peer_pythons);
+  for (const PeerPython& python : pythons) flags.design.peer_torches.push_back(python.torch);
+  if (flags.resume) check_are_of(open_study(files::named_folder(flags.out)), pythons, flags.out);
   if (flags.dry_run) return dry_run(flags);
   const auto [plan, out, is_new, grows] = flags.resume ? resumed_study(flags) : new_study(flags);
   if (flags.explain && plan.mode != Mode::cumulative) {
@@ -211,9 +217,11 @@ int measure_ladder(const AblateFlags& flags) {
     return 0;
   }
   // A build may replace the file while the study runs, so the path is no use.
-  const Programs programs{.ladder = fmt::format("/proc/{}/exe", ::getpid()), .python = python()};
-  const std::string resume_command = fmt::format("ladder ablate --resume{}{} --out {}", plan.quick ? " --quick" : "",
-                                                 flags.explain ? " --explain" : "", printable(out.string()));
+  Programs programs{.ladder = fmt::format("/proc/{}/exe", ::getpid()), .python = python()};
+  for (const PeerPython& python : pythons) programs.peers[python.torch] = python.program;
+  std::string resume_command = fmt::format("ladder ablate --resume{}{} --out {}", plan.quick ? " --quick" : "",
+                                           flags.explain ? " --explain" : "", printable(out.string()));
+  for (const std::string& name : flags.peer_pythons) resume_command += " --peer-python " + plots::for_shell(name);
   const auto interrupted = [&] {
     fmt::print(stderr, "completed runs are saved; resume with: {}\n", resume_command);
     return 130;
@@ -270,7 +278,9 @@ const Words ablate_words{
                  {"ladder ablate --ladder data-pipeline-cpu --repeat-to 500MB --cold-cache",
                   "What the input costs, from a file that is not in the page cache."},
                  {"ladder ablate --with-peer pytorch --peer-modes eager,compile",
-                  "The same work in plain PyTorch, its runs between ours."}},
+                  "The same work in plain PyTorch, its runs between ours."},
+                 {"ladder ablate --with-peer pytorch --peer-python ~/new/bin/python --peer-python ~/old/bin/python",
+                  "The same in two PyTorch of your own."}},
     .common = {"--ladder", "--quick", "--repeats", "--dry-run", "--mode", "--with-peer", "--batch", "--context",
                "--data", "--out", "--resume", "--json"}};
 
@@ -289,6 +299,11 @@ void add_flags_of_rungs(Command& command, AblateFlags& flags) {
            "PEER");
   add_names(command, "--peer-modes", flags.design.peer_modes,
             "eager,compile,max-autotune,cuda-graphs,fp8 (default: all that the device has, but fp8)");
+  add_texts(
+      command, "--peer-python", flags.peer_pythons,
+      "with --with-peer: a Python with PyTorch of any version, by path or name; give it again for a second version "
+      "beside the first (default: the Python of this program)",
+      "PYTHON");
   add_names(command, "--peer-rung", flags.design.peer_rungs,
             "with --with-peer: rungs to compare with PyTorch (default: the last)");
   command.add_flag(
@@ -328,7 +343,11 @@ void add_flags_of_results(Command& command, AblateFlags& flags) {
 }
 
 void check_flags(const Command& command, AblateFlags& flags) {
-  check_resume(command, {"--json", "--budget-s", "--explain", "--wait", "--quick", "--dry-run"}, "study");
+  check_resume(command, {"--json", "--budget-s", "--explain", "--wait", "--quick", "--dry-run", "--peer-python"},
+               "study");
+  if (!flags.peer_pythons.empty() && flags.design.peer.empty() && !flags.resume) {
+    throw std::invalid_argument("--peer-python needs --with-peer pytorch");
+  }
   if (flags.out.empty() && !flags.shard.empty()) {
     throw std::invalid_argument("--shard needs --out, a folder of its own for each shard");
   }

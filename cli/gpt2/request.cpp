@@ -260,9 +260,9 @@ std::string check_workload(const Plan& plan) {
     if (!rung.peer.empty() && !fs::exists(peer_script())) {
       throw std::invalid_argument(fmt::format("--with-peer: {} is missing", peer_script().string()));
     }
-    if (!rung.peer.empty() && ::access(python().front().c_str(), X_OK) != 0) {
+    if (!rung.peer.empty() && peer_name(rung.peer).torch.empty() && ::access(python().front().c_str(), X_OK) != 0) {
       throw std::invalid_argument(fmt::format(
-          "--with-peer: {} cannot be run; LADDER_PYTHON names another Python that has PyTorch", python().front()));
+          "--with-peer: {} cannot be run; --peer-python names another Python that has PyTorch", python().front()));
     }
   }
   return fs::absolute(tokens.file).string();

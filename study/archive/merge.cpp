@@ -29,7 +29,7 @@ struct SourceRecord {
   std::string text, flagged;   // of the files; flagged: of the first of two, empty where there was one only
   std::optional<Facts> facts;  // none for a run that failed: it says nothing of its machine
   std::string device;          // "nvidia-h200"; empty for a run that failed
-  bool of_peer;
+  std::string peer;            // as the rung's
 };
 
 struct Source {
@@ -67,7 +67,7 @@ Source read_source(const fs::path& folder) {
                       .flagged = fs::exists(flagged) ? text_and_record(flagged).first : "",
                       .facts = {},
                       .device = {},
-                      .of_peer = !source.plan.rungs[run.rung].peer.empty()};
+                      .peer = source.plan.rungs[run.rung].peer};
     if (record.is_ok()) {
       read.facts = study_facts(record, cuda);
       read.device = machine_setting(record.environment, cuda).device_slug();
@@ -89,13 +89,13 @@ void check_plans(const std::vector<const Source*>& sources) {
   }
 }
 
-// Peers are compared only with peers, because their Python records less than this program.
+// A peer is compared only with itself: its Python records less than this program, and may have another PyTorch.
 void check_machines(const std::vector<const Source*>& sources) {
-  std::map<bool, const SourceRecord*> first;
+  std::map<std::string, const SourceRecord*> first;
   for (const Source* source : sources) {
     for (const SourceRecord& record : source->records) {
       if (!record.facts) continue;
-      const SourceRecord& other = *first.try_emplace(record.of_peer, &record).first->second;
+      const SourceRecord& other = *first.try_emplace(record.peer, &record).first->second;
       const auto lines = differences(*other.facts, *record.facts);
       if (lines.empty()) continue;
       const bool devices = other.facts->at("device") != record.facts->at("device");

@@ -108,6 +108,19 @@ def test_the_launcher_starts_one_python_and_does_not_import_torch(bundle, elsewh
     assert (tmp_path / "starts").read_text() == "started\n"
 
 
+@pytest.mark.parametrize("users", ["/users/own", "", None])
+def test_a_peers_python_can_be_spared_the_programs_pytorch(elsewhere, tmp_path, users) -> None:
+    """Also where a launcher starts another one."""
+    elsewhere["environment"] |= {"PYTHONPATH": str(fake_torch(tmp_path / "packages", "2.11.0+cu130", "13.0"))}
+    if users is not None:
+        elsewhere["environment"]["LD_LIBRARY_PATH"] = users
+    again = f'. "{ROOT}/packaging/environment.sh"; '
+    done = call("sh", "-c", f'{again} {again} echo "$LD_LIBRARY_PATH"; env | grep ^LADDER_USERS', **elsewhere)
+    libraries, kept = done.stdout.splitlines()
+    assert libraries.startswith(f"{tmp_path}/packages/torch/lib:") and libraries.endswith(users or "/torch/lib"), done.stderr
+    assert kept == f"LADDER_USERS_LIBRARY_PATH={users or ''}"
+
+
 def test_what_only_reads_needs_no_python(bundle, elsewhere, tmp_path) -> None:
     elsewhere["environment"]["LADDER_PYTHON"] = str(script(tmp_path / "python", f"touch {tmp_path}/started"))
     done = call(bundle / "ladder", "--help", **elsewhere)

@@ -76,19 +76,20 @@ TEST(Said, AHeadlineClaimsWhatItsIntervalShows) {
 
 TEST(Said, AProgramBesideTheLastRungThatIsFasterIsSaidFirst) {
   Study study = made_up::study();
-  study.rungs.push_back(peer(3, "PyTorch eager", 18));
+  study.rungs.push_back(peer(3, "PyTorch 2.15 eager", 18));
   const auto said = [&](double center, std::optional<double> lo, std::optional<double> hi) {
     study.rungs[2].peers = {PeerRatio{{lo, hi}, "pytorch-eager", 3, center, 5}};
     return headline(study);
   };
-  EXPECT_EQ(said(0.44, 0.43, 0.46), "0.44\u00d7 as fast as PyTorch eager");
+  EXPECT_EQ(said(0.44, 0.43, 0.46), "0.44\u00d7 as fast as PyTorch 2.15 eager");
   EXPECT_EQ(said(1.3, 1.27, 1.33), "2.50\u00d7 faster than \u201cfloat32\u201d");
   EXPECT_EQ(said(0.98, 0.9, 1.05), "2.50\u00d7 faster than \u201cfloat32\u201d");  // not clearly
   // Of one rung it is what was asked.
   study.headline.reset();
-  EXPECT_EQ(said(1.08, 1.04, 1.11), "1.08\u00d7 as fast as PyTorch eager");
+  EXPECT_EQ(said(1.08, 1.04, 1.11), "1.08\u00d7 as fast as PyTorch 2.15 eager");
+  EXPECT_EQ(said_of(study).lines.front(), "");
   EXPECT_EQ(said(1.08, {}, {}), "Not usable: the ratio has no interval");
-  EXPECT_EQ(said(1.08, 0.9, 1.2), "No clear difference from PyTorch eager");
+  EXPECT_EQ(said(1.08, 0.9, 1.2), "No clear difference from PyTorch 2.15 eager");
 }
 
 TEST(Said, ARowBesideAnEarlierRungThatTakesLessTimeIsNamed) {

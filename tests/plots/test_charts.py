@@ -168,10 +168,10 @@ def test_an_interval_that_tells_nothing_has_no_whiskers_and_one_that_would_dwarf
 
 
 def test_peers_that_failed_are_no_line_of_the_ladder():
-    study = with_peers(("PyTorch compile", 1.25), ("PyTorch compile", 1.5))
-    for index, rate in ((-2, 1414.0), (-1, 1180.0)):
-        study["rungs"][index].update(peer="pytorch-compile", tokens_per_s={"median": rate, "lo": None, "hi": None})
-    assert ladder.compiled(study)[0]["peer"] == 1414.0
+    study = with_peers(("PyTorch 2.15 compile", 1.25), ("PyTorch compile", 1.5))
+    for index, rate, torch in ((-2, 1414.0, "2.15-"), (-1, 1180.0, "")):
+        study["rungs"][index].update(peer=f"pytorch-{torch}compile", tokens_per_s={"median": rate, "lo": None, "hi": None})
+    assert ladder.compiled(study) == [{"peer": 1414.0, "said": "PyTorch 2.15 compiled, 1.41K"}]
     for index, left in ((-2, [1180.0]), (-1, [])):
         without_number(study, len(study["rungs"]) + index, "failed", "exit status 1")
         assert [line["peer"] for line in ladder.compiled(study)] == left

@@ -8,16 +8,22 @@ import json
 import math
 import pathlib
 import re
+import shlex
 
 import jsonschema
 import pytest
-from conftest import MEASURED, DRAWN, ROOT, ladder_document, read_json, write_json
+from conftest import MEASURED, DRAWN, PYTHON, ROOT, ladder_document, read_json, write_json
+from gates import script
 
 METHODS = ["shapley", "cumulative", "leave_one_out", "one_at_a_time"]
 SMALL = ["-B", "1", "-T", "8", "--threads", "1", "--steps", "2", "--repeats", "1", "--order-seed", "1"]
 
 STAND_IN = '''
 import json, os, subprocess, sys
+torch = os.environ.get("FAKE_TORCH")
+if sys.argv[1:] == ["--tell-version"]:
+    os.write(3, torch.encode() + b"\\n")
+    sys.exit()
 arguments = dict(zip(sys.argv[1::2], sys.argv[2::2]))
 plan = json.load(open(arguments["--plan"]))
 run = next(r for r in plan["runs"] if r["id"] == arguments["--run"])
@@ -26,7 +32,7 @@ peer = rung.pop("peer")
 assert sys.argv[-1] == "--report-steps-to-parent"
 record = {"kind": "record", "schema_version": 1, "id": run["id"], "started": "2026-01-01T00:00:00Z", "duration_s": 0.1,
           "status": "failed", "failure": {"kind": "out_of_memory", "message": "asked for 9 GiB, 8 GiB were there"}}
-if peer == "pytorch-eager":
+if peer.endswith("-eager"):
     own = arguments["--record"] + ".plan.json"
     json.dump(plan, open(own, "w"))
     subprocess.run([os.environ["LADDER"], "run", "--plan", own, "--run", run["id"], "--record", arguments["--record"]],
@@ -34,7 +40,8 @@ if peer == "pytorch-eager":
     os.remove(own)
     record = json.load(open(arguments["--record"]))
     record["timing"]["step_ms"] = [3 * ms for ms in record["timing"]["step_ms"]]
-    record["observations"]["peer"] = {name: value for name, value in os.environ.items() if "MALLOC" in name or "THP_" in name}
+    record["observations"]["peer"] = {name: value for name, value in os.environ.items() if "MALLOC" in name or "THP_" in name or "LIBRARY" in name}
+    record["environment"]["torch"] = os.environ.get("LATER_TORCH") or torch or record["environment"]["torch"]
     record["environment"]["load_average"] = [77.0, 77.0, 77.0]
     del record["environment"]["kernel_switches"]  # as PyTorch's, whose script does not tell them
 json.dump(record, open(arguments["--record"], "w"))
@@ -243,11 +250,107 @@ def test_pytorch_has_no_twin_of_what_it_does_not_declare(small, home, ladder, tm
                      ("not_applicable", 'PyTorch cannot do attention "flash"')], done.stderr
 
 
+@pytest.fixture
+def pythons(home, environment, tmp_path, monkeypatch) -> list[str]:
+    """Two Pythons with names that a shell would take apart, by path and on PATH: the stand-in as PyTorch 2.15 and as our own."""
+    for name in ("it's new", "bin"):
+        (tmp_path / name).mkdir()
+    new = script(tmp_path / "it's new" / "python", f'FAKE_TORCH=2.15.0+cpu exec {shlex.quote(PYTHON)} "$@"')
+    script(tmp_path / "bin" / "-old python", f'FAKE_TORCH=2.11.0 exec {shlex.quote(PYTHON)} "$@"')
+    monkeypatch.setitem(environment, "PATH", f"{tmp_path / 'bin'}:{environment['PATH']}")
+    return ["--peer-python", str(new), "--peer-python", "-old python"]
+
+
+def test_two_pytorchs_side_by_side(small, pythons, ladder, tmp_path) -> None:
+    folder = tmp_path / "study"
+    write_json(small, ladder_document(rungs=["flash"]))
+    # As packaging/environment.sh sets them.
+    libraries = {"LD_LIBRARY_PATH": "/ours:/users", "LADDER_USERS_LIBRARY_PATH": "/users"}
+    done = ladder("ablate", "--ladder", small, *SMALL, "--with-peer", "pytorch", "--peer-modes", "eager", *pythons, "--out", folder,
+                  variables=libraries | DRAWN)
+    assert done.returncode in MEASURED, done.stdout + done.stderr
+    peers = [rung for rung in study_of(folder)["rungs"] if "peer" in rung]
+    assert [(rung["peer"], rung["title"], rung["against"]) for rung in peers] == [
+        (f"pytorch-{torch}-eager", f"PyTorch {torch} eager", own) for own in (0, 1) for torch in ("2.15", "2.11")]
+    records = {rung: read_json(folder / "records" / f"r1-0{3 + rung}-flash-pytorch-{torch}-eager.json")
+               for rung, torch in ((1, "2.15"), (2, "2.11"))}
+    assert [record["environment"]["torch"] for record in records.values()] == ["2.15.0+cpu", "2.11.0"]
+    assert {record["observations"]["peer"]["LD_LIBRARY_PATH"] for record in records.values()} == {"/users"}
+    assert re.search(r"flash attention +2\.15 eager", done.stdout) and narrow(done.stdout)
+    assert "| PyTorch 2.15 eager |" in (folder / "report.md").read_text()
+    assert "--peer-python python --peer-python '-old python' " in again(folder), "as all files are: by name"
+    joined = ladder("merge", folder, "--out", tmp_path / "joined")
+    assert joined.returncode in MEASURED, joined.stderr
+
+
+def test_a_study_is_told_its_pythons_again(small, pythons, ladder, tmp_path) -> None:
+    """Nothing that stands in a study's folder is run."""
+    folder, run = tmp_path / "study", "r1-02-start-pytorch-2.15-eager"
+    write_json(small, ladder_document(rungs=["flash"]))
+    begin = ["ablate", "--ladder", small, *SMALL, "--with-peer", "pytorch", "--peer-modes", "eager"]
+    later = ladder(*begin, *pythons[:2], "--out", folder, variables={"LATER_TORCH": "2.16.0"})
+    assert later.returncode == 1, later.stderr
+    assert read_json(folder / "records" / f"{run}.json")["failure"]["message"].endswith("its PyTorch is 2.16, not the planned 2.15")
+    resume = ["ablate", "--resume", "--out", folder]
+    was = f"--peer-python: the study in {folder} was begun with PyTorch 2.15, and"
+    for named, words in (([], f"{was} none is named now"), (pythons[2:], f"{was} PyTorch 2.11 is named now"),
+                         (pythons, f"{was} PyTorch 2.11 and 2.15 is named now")):
+        done = ladder(*resume, *named)
+        assert done.returncode == 2 and words in done.stderr and done.stderr.count("\n") == 1, done.stderr
+    done = ladder(*resume, *pythons[:2])
+    assert done.returncode in MEASURED, done.stderr
+    assert read_json(folder / "records" / f"{run}.json")["environment"]["torch"] == "2.15.0+cpu"
+    own = ladder(*begin, "--budget-s", "1", *pythons[:2], "--out", tmp_path / "more")
+    assert f"--peer-python {shlex.quote(pythons[1])}" in own.stderr.splitlines()[-1]
+
+
+NO_PEER = {  # text of a program, or what is there in its place; words
+    "nothing": (None, "is not there; name a Python that has PyTorch"),
+    "a name": (None, "is not on PATH; name a Python that has PyTorch"),
+    "a folder": (None, "is a folder; name a Python that has PyTorch"),
+    "a file": (None, "is no program; name a Python that has PyTorch"),
+    "data": ("", r"has no PyTorch that can be used: it could not be started: Exec format error; `\S+ -m pip install torch` installs"),
+    "silent": ("exit 0", "tells no version of PyTorch; `"),
+    "no version": ("echo 'PyTorch 2.15' >&3", "tells no version of PyTorch; `"),
+    "no torch": ('exec {python} -S "$@"', r"it ended with exit status 1: ModuleNotFoundError: No module named 'torch'; `"),
+    "broken": ('exec env PYTHONPATH={folder} {python} "$@"', r"it ended with exit status 1: ImportError: libc10\.so; `"),
+    "old": ('exec env PYTHONPATH={folder} {python} "$@"', r"1: AttributeError: module 'torch' has no attribute 'uint16'; `"),
+}
+
+
+@pytest.mark.parametrize("what", NO_PEER)
+def test_a_python_that_cannot_be_a_peer_is_refused(what, small, ladder, tmp_path) -> None:
+    text, words = NO_PEER[what]
+    python = tmp_path / what.replace(" ", "-")
+    if what == "broken":
+        (tmp_path / "torch.py").write_text("raise ImportError('libc10.so')\n")
+    elif what == "old":
+        (tmp_path / "sitecustomize.py").write_text("import torch\ndel torch.uint16\n")
+    elif what == "a folder":
+        python.mkdir()
+    elif what in ("a file", "data"):
+        python.write_bytes(b"\x7fELF")
+        python.chmod(0o755 if what == "data" else 0o644)
+    if text:
+        script(python, text.format(python=shlex.quote(PYTHON), folder=tmp_path))
+    named = python.name if what == "a name" else python
+    done = ladder("ablate", "--ladder", small, "--with-peer", "pytorch", "--peer-python", named, "--out", tmp_path / "study")
+    assert done.returncode == 2 and done.stdout == "" and not (tmp_path / "study").exists()
+    assert re.fullmatch(rf"ladder: --peer-python {named}: .*{words}.*\n", done.stderr), done.stderr
+
+
+def test_pythons_that_do_not_fit_the_other_flags(small, pythons, ladder, tmp_path) -> None:
+    done = ladder("ablate", "--ladder", small, *pythons, "--dry-run")
+    assert done.returncode == 2 and "--peer-python needs --with-peer pytorch" in done.stderr
+    done = ladder("ablate", "--ladder", small, "--with-peer", "pytorch", *pythons, *pythons[2:], "--dry-run")
+    assert done.returncode == 2 and re.search(r"--peer-python -old python: has PyTorch 2\.11, as \S.*-old python has; name one", done.stderr)
+
+
 def test_a_peer_that_is_not_there_is_refused(small, home, environment, ladder, tmp_path, monkeypatch) -> None:
     arguments = ["ablate", "--ladder", small, "--with-peer", "pytorch", "--out", tmp_path / "study"]
     monkeypatch.setitem(environment, "LADDER_PYTHON", "/nowhere/python")
     done = ladder(*arguments)
-    assert done.returncode == 2 and "/nowhere/python cannot be run; LADDER_PYTHON names another" in done.stderr
+    assert done.returncode == 2 and "/nowhere/python cannot be run; --peer-python names another" in done.stderr
     (home / "ablations" / "peers" / "pytorch_ladder.py").unlink()
     done = ladder(*arguments)
     assert done.returncode == 2 and "pytorch_ladder.py is missing" in done.stderr and not (tmp_path / "study").exists()

@@ -11,6 +11,7 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -18,7 +19,8 @@ import sysconfig
 
 import jsonschema
 import pytest
-from conftest import MEASURED, ROOT, ladder_document, read_json, write_json
+from conftest import MEASURED, PYTHON, ROOT, ladder_document, read_json, write_json
+from gates import script
 from peers import RECIPE, SCRIPT, TIMED, WARMUP, call_main, module, plan, tokens  # noqa: F401  (fixtures among them)
 
 torch = pytest.importorskip("torch")
@@ -455,10 +457,12 @@ def test_a_study_takes_pytorchs_runs_beside_operations_of_our_own(ladder, tmp_pa
     start = {"optimizer": "fused", "products": "packed", "norm": "fused", "mlp": "fused", "cross_entropy": "fused", "weights": "master",
              "attention": "packed"}
     own = write_json(tmp_path / "own.json", ladder_document(start=start, rungs=["memory"]))
+    python = script(tmp_path / "a python", f'exec {shlex.quote(PYTHON)} "$@"')
     done = ladder("ablate", "--ladder", own, "--repeats", "1", "--with-peer", "pytorch", "--peer-modes", "eager", "--json",
-                  "--out", tmp_path / "study")
+                  "--peer-python", python, "--out", tmp_path / "study")
     assert done.returncode in MEASURED, done.stderr
     last, peer = json.loads(done.stdout)["rungs"][-2:]
+    assert peer["title"] == f"PyTorch {'.'.join(torch.__version__.split('.')[:2])} eager"
     assert (last["status"], peer["status"]) == ("measured", "measured") and peer["guard"]["passed"], done.stderr
     recipe = read_json(next((tmp_path / "study" / "records").glob("*pytorch-eager*.json")))["recipe"]
     assert not {"products", "norm", "mlp", "weights"} & set(recipe)

@@ -16,6 +16,8 @@
 #include <map>
 #include <stdexcept>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 namespace documents_test {
@@ -178,6 +180,22 @@ TEST(Documents, AreRefusedWhereTheyContradictThemselves) {
       EXPECT_NE(std::string(error.what()).find(says), std::string::npos) << error.what();
     }
   }
+}
+
+TEST(PeerName, HasAVersionOnlyWhereItBeginsWithADigit) {
+  for (const auto& [peer, torch, mode] : {std::tuple{"pytorch-cuda-graphs", "", "cuda-graphs"},
+                                          {"pytorch-2.15-cuda-graphs", "2.15", "cuda-graphs"},
+                                          {"pytorch-2.16.0.dev20261101-eager", "2.16.0.dev20261101", "eager"},
+                                          {"", "", ""}}) {
+    EXPECT_EQ(peer_name(peer).torch, torch);
+    EXPECT_EQ(peer_name(peer).mode, mode);
+  }
+  for (const auto& [version, shown] : {std::pair{"2.15.0+cu130", "2.15"}, {"2.15.1", "2.15.1"}, {"2.0", "2.0"}}) {
+    EXPECT_EQ(short_version(version), shown);
+  }
+  EXPECT_EQ(with_version("PyTorch eager", "2.15"), "PyTorch 2.15 eager");
+  EXPECT_EQ(with_version("PyTorch eager", ""), "PyTorch eager");
+  EXPECT_EQ(with_version("JAX", "2.15"), "JAX");
 }
 
 }  // namespace documents_test

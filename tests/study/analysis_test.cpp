@@ -234,6 +234,13 @@ TEST_F(Analysis, APeerStandsBesideItsTwinAndNotInTheLadder) {
   const std::string table = planted::table_of(s);
   EXPECT_NE(table.find("the same work in PyTorch"), std::string::npos);
   EXPECT_EQ(table.find("+ PyTorch"), std::string::npos);
+  // LADDER_PYTHON may name another PyTorch. Where --peer-python did, the plan says it.
+  EXPECT_EQ(s["rungs"][2]["title"], "PyTorch eager");
+  for (int64_t repeat = 0; repeat < 3; ++repeat) plant(2, repeat, 75, {{"/environment/torch", "2.15.1+cpu"}});
+  EXPECT_EQ(study()["rungs"][2]["title"], "PyTorch 2.15.1 eager");
+  plan_.rungs[2].peer = "pytorch-2.15.1-eager";
+  EXPECT_EQ(study()["rungs"][2]["title"], "PyTorch eager");
+  plan_.rungs[2].peer = "pytorch-eager";
   // A peer in fp8 may be further off.
   for (int64_t repeat = 0; repeat < 3; ++repeat) plant(2, repeat, 75, {{"/timing/loss", {10.015, 9.515, 9.015}}});
   EXPECT_EQ(study()["rungs"][2]["status"], "void");

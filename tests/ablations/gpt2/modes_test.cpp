@@ -191,6 +191,10 @@ TEST(Peers, EagerRungsHaveAnEagerTwinAndTheLastHasAll) {
   for (size_t i = 9; i < chosen.size(); ++i) twins.push_back(name_of(chosen[i]));
   EXPECT_EQ(twins, (std::vector<std::string>{"gpu-pytorch-eager", "gpu-pytorch-compile", "tf32-pytorch-eager",
                                              "bf16-pytorch-eager", "flash-pytorch-eager", "flash-pytorch-compile"}));
+  const auto two = made("tiny", {.peer = "pytorch", .peer_modes = "compile", .peer_torches = {"2.15", "2.11"}}, cpu);
+  EXPECT_EQ(name_of(two.at(two.size() - 2)), name_of(two.at(two.size() - 3)) + "-pytorch-2.15-compile");
+  EXPECT_EQ(two.back().peer, "pytorch-2.11-compile");
+  EXPECT_EQ(two.back().title, "PyTorch 2.11 compile");
   const auto swept = made("gpt2-cpu", {.sweep = "batch=1,2", .peer = "pytorch"}, cpu);
   ASSERT_EQ(swept.size(), 6U);  // eager and compile at each size
   EXPECT_EQ(swept[5].reference, 1U);
@@ -207,6 +211,8 @@ TEST(Peers, Fp8IsOnlyWhereItIsNamedAndCanBe) {
                                                "50257, and a batch has 16 tokens",
                                                ""}));
   EXPECT_EQ(name_of(rungs.back()), "vocab-pytorch-fp8");
+  const DesignFlags other{.peer = "pytorch", .peer_modes = "fp8", .peer_rungs = {"tf32"}, .peer_torches = {"2.15"}};
+  EXPECT_EQ(made("gpt2", other, hopper).back().reason, reasons.front());
   const DesignFlags swept{.sweep = "batch=1,2", .peer = "pytorch", .peer_modes = "fp8"};
   EXPECT_EQ(made("gpt2", swept, hopper).at(2).status, Rung::Status::not_applicable);
   EXPECT_EQ(made("gpt2", swept, hopper).at(3).status, Rung::Status::planned);
