@@ -9,6 +9,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/custom_function.h>
+#include <torch/version.h>
 
 #include <memory>
 #include <utility>
@@ -66,8 +67,12 @@ decltype(Ops::embed) embed_into(Gradients& gradients, EmbeddingGradient* write, 
     const Node node("model::embed");
     Tensor x = embed(tokens, wte, wpe);
     if (at::GradMode::is_enabled()) {
+#if TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR < 15
       const std::shared_ptr<torch::autograd::Node> backward(new EmbedBackward(gradients, write, tokens, wte, wpe),
                                                             torch::autograd::deleteNode);
+#else  // nodes count their own references; tried with 2.15
+      const auto backward = c10::make_intrusive<EmbedBackward>(gradients, write, tokens, wte, wpe);
+#endif
       torch::autograd::create_gradient_edge(x, backward);
     }
     return x;
