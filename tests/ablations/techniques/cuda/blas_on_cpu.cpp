@@ -38,7 +38,7 @@ void product(const Tensor& d, const Tensor& a, const Tensor& b, const Tensor& bi
   d.copy_(bias.defined() ? made + in_float32(bias) : made);
 }
 
-bool fp8_product(const Tensor& d, const Fp8Matrix& left, const Fp8Matrix& right, const Tensor& bias, bool /*fast*/) {
+bool fp8_product(const Tensor& d, const Fp8Matrix& left, const Fp8Matrix& right, const Tensor& bias) {
   const auto decoded = [](const Fp8Matrix& m) {
     return in_float32(m.values) * (m.scales.numel() == 1 ? m.scales : m.scales.unsqueeze(1));
   };
