@@ -63,7 +63,8 @@ Json identity_of(const Plan& plan) {
   Json content = shared_part(plan);
   for (size_t i = 0; i < plan.rungs.size(); ++i) {
     Json& rung = content["rungs"][i];
-    for (const char* told : {"summary", "text", "losses", "work"}) rung.erase(told);  // another version may tell it otherwise
+    // Another version may tell these otherwise.
+    for (const char* told : {"summary", "text", "losses", "work"}) rung.erase(told);
     if (!plan.rungs[i].command) rung["recipe"] = recipe_diff(plain_recipe(), plan.rungs[i].recipe);
   }
   return {{"id", plan.id}, {"sha256", files::sha256_hex(content.dump())}};

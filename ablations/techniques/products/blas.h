@@ -19,8 +19,8 @@ using Otherwise = std::function<void()>;
 void product(const at::Tensor& d, const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias);
 
 // d (M, N) bfloat16 <- left (M, K) right (N, K)^T + bias (N) or undefined, of fp8 matrices. False where cuBLASLt does
-// not multiply them. Sums are promoted to float32 only at the end: on an H200 such products took 5 to 14 % less time, and
-// their relative error went from 0.0376 to 0.0380 at most (results/evidence/nvidia-h200-products-2026-11-26).
+// not multiply them. Sums are promoted to float32 only at the end: on an H200 such products took 5 to 14 % less time,
+// and their relative error went from 0.0376 to 0.0380 at most (results/evidence/nvidia-h200-products-2026-11-26).
 bool fp8_product(const at::Tensor& d, const Fp8Matrix& left, const Fp8Matrix& right, const at::Tensor& bias);
 
 // fc (M, N) <- x (M, K) weight^T (N, K) + bias (N);  hidden (M, N) <- GELU(fc), tanh form. In float32 always otherwise:
