@@ -157,6 +157,8 @@ void add_workload_flags(Command& command, WorkloadFlags& flags, const std::strin
   add_number(command, "--seed", flags.seed,
              "seed of the initial weights and of the place in the text where training starts (default 1)", 0,
              INT64_MAX);
+  command.add_flag("--random-windows", flags.random_windows,
+                   "begin each sequence anywhere in the text, as nanoGPT does (default: one after another)");
   add_number(command, "--threads", flags.threads, "CPU threads (default: one for each core it may use)", 1, 4096);
   add_text(command, "--data", flags.data,
            "a UTF-8 text, or a token file (.bin, llm.c's format) (default: Shakespeare's plays)", "FILE");

@@ -173,8 +173,9 @@ struct WorkloadFlags {
   std::string data, vocabulary;
   std::optional<int64_t> repeat_to;  // bytes of text, made of whole copies
   bool deterministic = false;        // on every rung
-  bool cold_cache = false;           // each run begins without its data in the page cache
-  bool end_of_text = false;          // "<|endoftext|>" in a text is one token
+  bool random_windows = false;
+  bool cold_cache = false;   // each run begins without its data in the page cache
+  bool end_of_text = false;  // "<|endoftext|>" in a text is one token
 };
 
 // The heading names the default size.

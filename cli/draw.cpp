@@ -142,9 +142,11 @@ std::vector<std::string> files_of_report() {
   return names;
 }
 
-Drawn draw_report(const Report& report, const fs::path& out) {
+Drawn draw_report(const Report& report, const fs::path& out, const std::vector<std::string>& lines) {
   fs::create_directories(out);
-  write_to_draw(with_said(report), out / "report.json");
+  Report said = with_said(report);
+  for (size_t i = 0; i < lines.size(); ++i) said.studies.at(i).said.lines.push_back(lines[i]);
+  write_to_draw(said, out / "report.json");
   const std::vector<std::string> names = files_of_report();
   remove_unfinished_files(out, {names.begin(), names.end()});
   for (const Export& one : exports) files::write_file(out / one.file, one.text(report));

@@ -51,8 +51,8 @@ std::vector<std::string> files_of_training_page(const std::string& document);
 // Removes what an earlier verdict left there.
 void remove_drawn_gate(const std::filesystem::path& out);
 
-// Writes report.json and its exports into `out` and draws them.
-Drawn draw_report(const Report& report, const std::filesystem::path& out);
+// Writes report.json and its exports into `out` and draws them. `lines`: one more line to say of each study.
+Drawn draw_report(const Report& report, const std::filesystem::path& out, const std::vector<std::string>& lines = {});
 
 // Writes the document of a training into OUT/NAME and draws it.
 template <Document T>

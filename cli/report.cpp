@@ -16,12 +16,15 @@
 #include "study/archive/seal.h"
 #include "study/archive/study_files.h"
 #include "study/training/training_log.h"
+#include "text/figures.h"
 #include "text/style.h"
 #include "text/text.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <optional>
 #include <stdexcept>
 #include <system_error>
 
@@ -32,9 +35,13 @@ using files::printable;
 
 namespace {
 
+constexpr int64_t most_epochs = 1000000;
+
 struct ReportFlags {
   std::vector<std::string> studies, with;  // files or folders
   std::string out;
+  std::optional<int64_t> tokens;  // of an epoch
+  int64_t epochs = 1;
   bool verbose = false;
 };
 
@@ -202,13 +209,35 @@ int show_report(const Report& report, const Drawn& drawn, bool verbose) {
   return drawn.exit_status != 0 ? drawn.exit_status : status;
 }
 
+// How long such a training takes on the fastest rung, and on the first: steps only.
+std::string hours_of(const Study& study, const ReportFlags& flags) {
+  const std::optional<Lead> lead = study.metric ? std::nullopt : lead_of(study);
+  if (!lead || !lead->rung->tokens_per_s || !lead->reference->tokens_per_s)
+    return "Hours for --tokens: no rung is compared with the first by its tokens per second";
+  const double tokens = static_cast<double>(*flags.tokens) * static_cast<double>(flags.epochs);
+  const auto hours = [&](const StudyRung& rung) { return digits3(tokens / rung.tokens_per_s->median / 3600); };
+  return fmt::format("{} of {} tokens: {} hours by {}, {} by {}", number_of(flags.epochs, "epoch"),
+                     plain(static_cast<double>(*flags.tokens)), hours(*lead->rung), in_quotes(lead->rung->title),
+                     hours(*lead->reference), in_quotes(lead->reference->title));
+}
+
+int draw_and_show(const Report& report, const fs::path& out, const ReportFlags& flags) {
+  std::vector<std::string> hours;
+  if (flags.tokens) {
+    for (const ReportedStudy& one : report.studies) hours.push_back(hours_of(one.study, flags));
+  }
+  const Drawn drawn = draw_report(report, out, hours);
+  show_notes(report);
+  const int status = show_report(report, drawn, flags.verbose);
+  for (const std::string& line : hours) fmt::print("{}\n", ascii_words(printable(line)));
+  return status;
+}
+
 int draw_again(const fs::path& file, const ReportFlags& flags) {
   const fs::path out = place_of_drawing(file, flags, "report", "name the studies to put something beside it");
   const auto report = read_document<Report>(file);
   check_report_goes_to(out, {});
-  const Drawn drawn = draw_report(report, out);
-  show_notes(report);
-  return show_report(report, drawn, flags.verbose);
+  return draw_and_show(report, out, flags);
 }
 
 int report(const ReportFlags& flags) {
@@ -241,9 +270,7 @@ int report(const ReportFlags& flags) {
   check_report_goes_to(out, flags.with);
   const Report document = report_document(studies, {flags.with.begin(), flags.with.end()});
   if (alone) renew(studies[0], places[0], are_same(out, places[0].folder()));
-  const Drawn drawn = draw_report(document, out);
-  show_notes(document);
-  return show_report(document, drawn, flags.verbose);
+  return draw_and_show(document, out, flags);
 }
 
 // "rungs.csv (a table), steps.csv (another)".
@@ -276,6 +303,7 @@ void add_report(CommandLine& line) {
                     {"ladder report a100 h200 --out drawn", "Two studies side by side, into the folder drawn."},
                     {"ladder report study --with gate.json --with history.json",
                      "The same page with a gate's verdict and a history."},
+                    {"ladder report study --tokens 1000000000 --epochs 3", "Also the hours of a training so long."},
                     {"ladder report report.json", "Draws a report again that another machine wrote."},
                     {"ladder report gates/GATE", "Draws a gate's page again."},
                     {"ladder report training", "Draws the training in the folder training."}},
@@ -294,6 +322,10 @@ void add_report(CommandLine& line) {
                   "each a gate.json, history.json, noise floor or trace, or the JSON of Google Benchmark; repeatable")
       ->type_name("FILE")
       ->allow_extra_args(false);
+  add_number(command, "--tokens", flags.tokens,
+             "say how many hours so many tokens take, on the fastest rung and on the first", 1,
+             INT64_MAX / most_epochs);
+  add_number(command, "--epochs", flags.epochs, "of --tokens (default 1)", 1, most_epochs);
   command.add_flag("-v,--verbose", flags.verbose,
                    "also print what changed from rung to rung, and how numbers are computed");
   command.heading("Where the results go");

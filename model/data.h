@@ -83,7 +83,7 @@ void write_tokens(const std::filesystem::path& path, std::span<const uint16_t> t
 
 // What was done for batches, counted where it was done.
 struct BatchWork {
-  int64_t copies = 0;                 // runs of tokens that were copied, each by itself
+  int64_t copies = 0;                 // passes that copied tokens: of a sequence, or of all inputs or targets
   int64_t tokenized = 0;              // tokens that were made of text
   int64_t reads = 0, bytes_read = 0;  // of a file, by calls
 };
@@ -95,20 +95,26 @@ struct Share {
   int64_t rank = 0, ranks = 1;
 };
 
+// Where a batch's sequences begin. `consecutive`: they follow one another, as do the batches. `random`: anywhere.
+enum class Windows : bool { consecutive = false, random = true };
+
 // Consecutive windows of B*T tokens and, one token further on, their targets (as the loader of Karpathy's
 // build-nanogpt, train_gpt2.py). Goes back to the first token when fewer than B*T + 1 are left. So up to B*T tokens at
 // the end of the stream are never trained on. Ranks that share batches have windows of the B*T tokens of all, and each
 // gets its part. Together they get what one rank with so large a B would get.
+// Or random ones: each sequence of T tokens begins at any token (as get_batch of nanoGPT's train.py). Sequence n of a
+// training begins at the n-th number of splitmix64(seed), modulo the places that have T + 1 tokens. So it
+// follows from n alone, for any number of ranks and after any resumption.
 class BatchLoader {
  public:
-  // Starts at token 0 for seed 0, else at window splitmix64(seed) % number of windows. `stream` must outlive the
-  // loader. `batches` is how they are made; it does not change what is in them. A thread that makes them is up to the
-  // caller. Throws std::invalid_argument if B or T is below 1, or the stream has fewer than B*T + 1 tokens. It also
-  // refuses a stream without what `batches` needs (token_source.h).
+  // Consecutive windows start at token 0 for seed 0, else at window splitmix64(seed) % number of windows. `stream` must
+  // outlive the loader. `batches` is how they are made; it does not change what is in them. A thread that makes them is
+  // up to the caller. Throws std::invalid_argument if B or T is below 1, or the stream has fewer than B*T + 1 tokens.
+  // It also refuses a stream without what `batches` needs (token_source.h).
   BatchLoader(const TokenStream& stream, int64_t B, int64_t T, uint64_t seed, Batches batches = Batches::gather,
-              const Share& share = {});
-  BatchLoader(TokenStream&&, int64_t, int64_t, uint64_t, Batches = Batches::gather,
-              const Share& = {}) = delete;  // would dangle
+              const Share& share = {}, Windows windows = Windows::consecutive);
+  BatchLoader(TokenStream&&, int64_t, int64_t, uint64_t, Batches = Batches::gather, const Share& = {},
+              Windows = Windows::consecutive) = delete;  // would dangle
   ~BatchLoader();
   BatchLoader(const BatchLoader&) = delete;  // may own a file
   BatchLoader& operator=(const BatchLoader&) = delete;
@@ -119,18 +125,19 @@ class BatchLoader {
   // The same in newly allocated tensors.
   [[nodiscard]] std::pair<at::Tensor, at::Tensor> next();
 
-  // How many windows there are: next() gives them all, in turn.
+  // How many windows of B*T tokens there are: next() gives them all, in turn, if they are consecutive.
   [[nodiscard]] int64_t windows() const { return static_cast<int64_t>((size_ - 1) / window_); }
   // As if next() had been called `batches` times more.
-  void skip(int64_t batches);
-  // The token at which the next window begins.
-  [[nodiscard]] int64_t position() const { return static_cast<int64_t>(position_); }
+  void skip(int64_t batches) { made_ += static_cast<size_t>(batches); }
+  // The token at which the first sequence of the next batch begins, of all ranks.
+  [[nodiscard]] int64_t position() const { return static_cast<int64_t>(begin_of(0)); }
   // What was done so far.
   [[nodiscard]] BatchWork work() const;
   // The thread that made the last batch, as gettid() names it.
   [[nodiscard]] pid_t made_by() const { return made_by_; }
 
  private:
+  [[nodiscard]] size_t begin_of(size_t sequence) const;  // of the next batch, of all ranks
   void gather(const at::Tensor& inputs, const at::Tensor& targets);
   void stack(const at::Tensor& inputs, const at::Tensor& targets);
 
@@ -138,11 +145,12 @@ class BatchLoader {
   std::unique_ptr<TokenSource> source_;  // of batches that are made sequence by sequence
   int64_t B_;
   int64_t T_;
+  uint64_t seed_;
+  Windows kind_;
   size_t size_;        // tokens
-  size_t own_ = 0;     // B*T
-  size_t window_ = 0;  // of all ranks
-  size_t begin_ = 0;   // of this rank's part of a window
-  size_t position_ = 0;
+  size_t window_ = 0;  // B*T of all ranks
+  size_t first_ = 0;   // of a batch's sequences the first of this rank
+  size_t made_ = 0;    // batches
   int64_t copies_ = 0;
   pid_t made_by_ = 0;
 };

@@ -11,8 +11,9 @@ namespace model {
 using at::Tensor;
 
 Inputs::Inputs(const TokenStream& tokens, int64_t B, int64_t T, int64_t micro_steps, int64_t steps, uint64_t seed,
-               at::Device device, Batches batches, int64_t first_step, const Share& share)
-    : loader_(tokens, B, T, seed, batches, share), file_(batches == Batches::tokenized ? tokens.text : tokens.file) {
+               at::Device device, Batches batches, int64_t first_step, const Share& share, Windows windows)
+    : loader_(tokens, B, T, seed, batches, share, windows),
+      file_(batches == Batches::tokenized ? tokens.text : tokens.file) {
   loader_.skip(first_step * micro_steps);
   const at::TensorOptions on_host = at::TensorOptions().dtype(at::kLong);
   const bool ahead = batches == Batches::prefetched;

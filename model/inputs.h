@@ -39,7 +39,8 @@ class Inputs {
   // one, with prefetching two. `first_step`: how many steps' batches are passed over.
   // Throws as BatchLoader does.
   Inputs(const TokenStream& tokens, int64_t B, int64_t T, int64_t micro_steps, int64_t steps, uint64_t seed,
-         at::Device device, Batches batches = Batches::gather, int64_t first_step = 0, const Share& share = {});
+         at::Device device, Batches batches = Batches::gather, int64_t first_step = 0, const Share& share = {},
+         Windows windows = Windows::consecutive);
   // Waits for what still uses the buffers.
   ~Inputs();
   Inputs(const Inputs&) = delete;  // events and streams of its own

@@ -43,13 +43,15 @@ const TrainerOptions& checked(const TrainerOptions& options, const Config& confi
 
 // What ranks must have in common.
 std::vector<std::string> work_of(const Config& config, const Recipe& recipe, const TrainerOptions& options) {
-  std::vector<std::string> work{"model " + config.name,
-                                fmt::format("B {}", options.B),
-                                fmt::format("T {}", options.T),
-                                fmt::format("accumulation {}", options.accumulation),
-                                fmt::format("steps {} to {}", options.first_step, options.max_steps),
-                                fmt::format("seed {}", options.seed),
-                                "recipe " + recipe_diff({}, recipe).dump()};
+  std::vector<std::string> work{
+      "model " + config.name,
+      fmt::format("B {}", options.B),
+      fmt::format("T {}", options.T),
+      fmt::format("accumulation {}", options.accumulation),
+      fmt::format("steps {} to {}", options.first_step, options.max_steps),
+      fmt::format("seed {}", options.seed),
+      fmt::format("{} windows", options.windows == Windows::random ? "random" : "consecutive"),
+      "recipe " + recipe_diff({}, recipe).dump()};
   work.insert(work.end(), options.work.begin(), options.work.end());
   return work;
 }
@@ -89,7 +91,7 @@ Trainer::Trainer(const Config& config, const Recipe& recipe, const TrainerOption
                  {.weight_decay = options.weight_decay, .max_norm = options.max_norm, .first_step = options.first_step},
                  recipe.weights == Weights::master ? parts.update : nullptr),
       inputs_(tokens, options.B, options.T, options.accumulation, options.max_steps - options.first_step, options.seed,
-              device_, recipe.batches, options.first_step, share()),
+              device_, recipe.batches, options.first_step, share(), options.windows),
       executor_(make_executor(
           recipe.execution, [this] { optimizer_.drop_gradients(); }, [this] { on_phase("replay"); })),
       step_(options.first_step) {

@@ -42,6 +42,7 @@ struct TrainerOptions {
   int64_t max_steps = 50;    // the last step, counted from the first of all
   int64_t first_step = 0;    // how many steps were taken before, whose state will be loaded
   uint64_t seed = 1;         // weights and the place in the text where training begins
+  Windows windows = Windows::consecutive;
   Schedule schedule = {};
   double weight_decay = AdamWOptions{}.weight_decay;
   double max_norm = AdamWOptions{}.max_norm;  // to which gradients are clipped; infinity: they are not

@@ -66,9 +66,9 @@ std::vector<std::string> commands_of_rung(const Study& study, const StudyRung& r
       rung.status == RungStatus::not_applicable) {
     return {};
   }
-  const std::set<std::string> of_step{"--ladder",        "--model", "--batch",  "--context", "--positions",
-                                      "--accumulation",  "--steps", "--warmup", "--seed",    "--threads",
-                                      "--deterministic", "--data",  "--vocab"},
+  const std::set<std::string> of_step{"--ladder",        "--model", "--batch",  "--context",       "--positions",
+                                      "--accumulation",  "--steps", "--warmup", "--seed",          "--threads",
+                                      "--deterministic", "--data",  "--vocab",  "--random-windows"},
       of_text{"--repeat-to", "--cold-cache"};  // that `ladder profile` does not have
   const Words flags = flags_named(study.typed->flags, of_step);
   Words run{"ladder", "run"}, trace{"ladder", "profile", "--trace"};

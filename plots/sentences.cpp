@@ -46,6 +46,7 @@ std::string sizes_words(const auto& work, std::optional<Swept> swept = {}) {
   if (swept != Swept::accumulation && work.accumulation != 1) {
     sizes.push_back(fmt::format("\u00d7 {} micro-steps", work.accumulation));
   }
+  if (work.random_windows) sizes.emplace_back("random windows");
   return fmt::format("{}", fmt::join(sizes, " "));
 }
 

@@ -234,12 +234,13 @@ struct Workload {
   int64_t tokens_per_step = 0;             // of all ranks, as flops_per_step
   double flops_per_step = 0;
   uint64_t seed = 1;
+  bool random_windows = false;  // each sequence begins anywhere (--random-windows)
   Data data;
 
   LADDER_FIELDS(Workload, model, (parameters, from_0), (B, {.name = "batch", .least = 1}),
                 (T, {.name = "context", .least = 1}), (accumulation, from_1), (positions, from_1),
                 (ranks, {.none = None::absent, .least = 1, .most = 65536}), (tokens_per_step, from_1),
-                (flops_per_step, {.least = 0, .most = 1e30}), seed, data)
+                (flops_per_step, {.least = 0, .most = 1e30}), seed, (random_windows, absent), data)
 };
 
 LADDER_COMPILED_ONCE(Workload)

@@ -129,9 +129,10 @@ struct PlannedWorkload : Shape {
   std::string tokens = {};       // the token file made of them, which the runs read; empty: they read the data
   bool cold_cache = false;       // each run begins without its data in the page cache
   std::optional<RepeatedText> repeated = {};  // what the data were made of
+  bool random_windows = false;                // as in Workload
 
   LADDER_MORE_FIELDS(Shape, PlannedWorkload, model, seed, (threads, {.least = 1, .most = 4096}), data, vocabulary,
-                     (tokens, absent), (cold_cache, absent), (repeated, absent))
+                     (tokens, absent), (cold_cache, absent), (repeated, absent), (random_windows, absent))
 };
 
 // What a gate declares before its first run.

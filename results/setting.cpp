@@ -63,7 +63,7 @@ std::vector<std::string> differences(const Facts& facts, const Facts& others) {
     const auto here = fact(facts, name), there = fact(others, name);
     const bool unknown = (!here && may_be_unknown(name, there)) || (!there && may_be_unknown(name, here));
     if (here != there && !unknown) {
-      const char* const unsaid = name == "page_cache" ? "as it was" : "not known";
+      const char* const unsaid = name == "page_cache" ? "as it was" : name == "windows" ? "consecutive" : "not known";
       lines.push_back(fmt::format("{}: {} against {}", name, here.value_or(unsaid), there.value_or(unsaid)));
     }
   }

@@ -29,6 +29,7 @@ struct Setting {
   Maybe<std::string> driver, driver_cuda, cuda;  // of a GPU
   Maybe<std::string> kernel_switches;  // by which libraries choose kernels: "none", "MKL_CBWR=COMPATIBLE, ..."
   Maybe<std::string> page_cache;       // "cold" where the run's data were taken out of it
+  Maybe<std::string> windows;          // "random" where each sequence begins anywhere
 
   [[nodiscard]] bool is_of_cpu() const { return threads.has_value(); }
 
@@ -42,7 +43,7 @@ struct Setting {
 
   LADDER_FIELDS(Setting, model, batch, context, accumulation, positions, dtype, torch, device, (threads, absent),
                 (cores, absent), (cpu_capability, absent), (driver, absent), (driver_cuda, absent), (cuda, absent),
-                (kernel_switches, absent), (page_cache, absent))
+                (kernel_switches, absent), (page_cache, absent), (windows, absent))
 };
 
 // One line for each fact that differs: "batch: 16 against 64". Empty: comparable. A side may not say its cores,

@@ -42,6 +42,7 @@ struct TrainingSettings : Shape {
   double weight_decay = 0;     // of tensors with two or more dimensions
   std::optional<double> clip;  // the norm to which gradients are clipped; none: they are not
   uint64_t seed = 1;
+  bool random_windows = false;  // as in Workload
   int64_t threads = 1;
   Workload::Data data;                            // the whole text
   double validation_share = 0;                    // its last part, which is not trained on
@@ -56,9 +57,9 @@ struct TrainingSettings : Shape {
 
   LADDER_MORE_FIELDS(Shape, TrainingSettings, (model, {.most = 64}), recipe,
                      (ranks, {.none = None::absent, .least = 1, .most = 65536}), (steps, {.least = 1, .most = 1000000}),
-                     learning_rate, (weight_decay, from_0), clip, seed, (threads, {.least = 1, .most = 4096}), data,
-                     (validation_share, {.least = 0, .most = 0.9}), validation_data,
-                     (validation_every, {.least = 0, .most = 1000000}),
+                     learning_rate, (weight_decay, from_0), clip, seed, (random_windows, absent),
+                     (threads, {.least = 1, .most = 4096}), data, (validation_share, {.least = 0, .most = 0.9}),
+                     validation_data, (validation_every, {.least = 0, .most = 1000000}),
                      (validation_batches, {.least = 0, .most = 1000000}), weights)
 };
 

@@ -408,6 +408,7 @@ Workload planned_workload(const Plan& plan) {
           .positions = std::max<int64_t>(planned.positions, 1),
           .tokens_per_step = planned.B * planned.T * planned.accumulation,
           .seed = planned.seed,
+          .random_windows = planned.random_windows,
           .data = {.source = fs::path(planned.data).filename().string()}};
 }
 

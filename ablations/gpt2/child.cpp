@@ -148,6 +148,7 @@ std::vector<std::string> flags_of(const Plan& plan, const PlannedRun& run) {
   add("--warmup", plan.warmup_steps);
   add("--seed", plan.workload.seed);
   add("--threads", plan.workload.threads);
+  if (plan.workload.random_windows) argv.emplace_back("--random-windows");
   const PlannedWorkload& workload = plan.workload;
   argv.insert(argv.end(), {"--data", workload.tokens.empty() ? workload.data : workload.tokens});
   if (workload.tokens.empty()) argv.insert(argv.end(), {"--vocab", workload.vocabulary});

@@ -57,6 +57,7 @@ Gpt2Workload::Gpt2Workload(const RunOptions& options, int64_t steps)
                 .accumulation = options.accumulation,
                 .max_steps = steps,
                 .seed = options.seed,
+                .windows = model::Windows{options.random_windows},
                 .ranks = options.ranks ? model::ranks_of_environment() : model::Ranks{},
                 .work = {"text " + tokens_.sha256, fmt::format("warm-up {}", options.warmup_steps)}},
                tokens_, model::step_parts()),

@@ -67,6 +67,7 @@ Workload workload_of(const RunOptions& options, const std::string& sha256, int64
           .tokens_per_step = per_step,
           .flops_per_step = config.flops_per_token(options.T) * static_cast<double>(per_step),
           .seed = options.seed,
+          .random_windows = options.random_windows,
           .data = {.source = options.data.filename().string(), .sha256 = sha256, .tokens = tokens}};
 }
 

@@ -24,6 +24,7 @@ struct RunOptions {
   int64_t warmup_steps = 5, timed_steps = 10;
   double least_window_s = 0;  // on a GPU so many timed steps more that they last as long (harness/clock/clock.h)
   uint64_t seed = 1;
+  bool random_windows = false;             // each sequence begins anywhere
   int64_t threads = 0;                     // 0: one for each core it may use
   std::filesystem::path data, vocabulary;  // text or token file; needed for text only
   std::filesystem::path tokens;            // the token file made of data, which is then only named

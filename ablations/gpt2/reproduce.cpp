@@ -53,6 +53,7 @@ RunOptions options_of(const Record& record, const std::string& where) {
                      .warmup_steps = timing.warmup_steps,
                      .timed_steps = std::ssize(timing.step_ms) - timing.warmup_steps,
                      .seed = workload.seed,
+                     .random_windows = workload.random_windows,
                      .threads = record.environment.threads.value_or(0),
                      .data = {},
                      .vocabulary = {},

@@ -60,6 +60,7 @@ constexpr const char* about =
 
 struct Flags {
   std::optional<int64_t> B, T, threads;
+  int64_t C = 768, NH = 12;
   std::string out;
 };
 
@@ -68,6 +69,9 @@ void define(CLI::App& app, Flags& flags) {
   app.add_option("-B,--batch", flags.B, "sequences (default: 1 on the CPU, 16 on a GPU)")->check(CLI::Range(1, 4096));
   app.add_option("-T,--context", flags.T, "tokens per sequence (default: 128 on the CPU, 1024 on a GPU)")
       ->check(CLI::Range(int64_t{1}, positions));
+  app.add_option("--width", flags.C, "channels of the operations (default: 768)")->check(CLI::Range(1, 16384));
+  app.add_option("--heads", flags.NH, "attention heads, of which the width is a multiple (default: 12)")
+      ->check(CLI::Range(1, 1024));
   app.add_option("--threads", flags.threads, "CPU threads (default: one for each core it may use)")
       ->check(CLI::Range(1, 4096));
   app.add_option("--out", flags.out, "a file for Google Benchmark's JSON")->take_last();
@@ -108,9 +112,13 @@ int run(int argc, char** argv) {
 
   model::apply_host_memory(model::HostMemory::keep);
   at::set_num_threads(static_cast<int>(flags.threads.value_or(harness::this_machine().cpu.logical_cores)));
-  const Sizes on_cpu{flags.B.value_or(1), flags.T.value_or(128)};
-  const Sizes on_cuda{flags.B.value_or(16), flags.T.value_or(1024)};
-  const std::string sizes = fmt::format("cpu B={} T={}, cuda B={} T={}", on_cpu.B, on_cpu.T, on_cuda.B, on_cuda.T);
+  if (flags.C % flags.NH != 0) {
+    throw std::invalid_argument(fmt::format("--width must be a multiple of --heads, {}, got {}", flags.NH, flags.C));
+  }
+  const Sizes on_cpu{flags.B.value_or(1), flags.T.value_or(128), flags.C, flags.NH};
+  const Sizes on_cuda{flags.B.value_or(16), flags.T.value_or(1024), flags.C, flags.NH};
+  std::string sizes = fmt::format("cpu B={} T={}, cuda B={} T={}", on_cpu.B, on_cpu.T, on_cuda.B, on_cuda.T);
+  if (flags.C != 768 || flags.NH != 12) sizes += fmt::format(", C={} NH={}", flags.C, flags.NH);
   benchmark::AddCustomContext("sizes", sizes);
   const nlohmann::json environment = json_of(environment_here());
   for (const auto& [name, value] : environment.items()) {

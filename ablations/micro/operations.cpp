@@ -85,7 +85,7 @@ class Recorded {
   const Call& operator()(const Recipe& recipe, Sizes sizes, const std::string& name) {
     if (recipe_ != recipe) {
       calls_.clear();
-      calls_ = calls_of_a_step(preset("gpt2-124m"), recipe, sizes.B, sizes.T);
+      calls_ = calls_of_a_step(sizes.config(), recipe, sizes.B, sizes.T);
       recipe_ = recipe;
     }
     return calls_.at(name);
@@ -112,7 +112,7 @@ void run(benchmark::State& state, Recorded& recorded, const Benchmark& benchmark
   const Ops ops = ops_for(recipe);
 
   const auto in_a_step = [&](const char* phase) {
-    return cost_in_a_step(benchmark.call, phase, recipe, benchmark.sizes.B, benchmark.sizes.T);
+    return cost_in_a_step(benchmark.call, phase, recipe, benchmark.sizes);
   };
 
   std::vector<Tensor> outputs;

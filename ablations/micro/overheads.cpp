@@ -5,6 +5,7 @@
 #include "ablations/micro/suite.h"
 #include "ablations/techniques/operations.h"
 #include "ablations/techniques/step_table.h"
+#include "files/files.h"
 #include "harness/clock/clock.h"
 #include "harness/observe/labels.h"
 #include "model/config.h"
@@ -34,6 +35,16 @@ const TokenStream& some_tokens() {
     TokenStream tokens{.source = "micro"};
     for (int64_t i = 0; i <= 4096L * 1024; ++i) tokens.tokens.push_back(static_cast<uint16_t>(i * 7919 % 50257));
     return tokens;
+  }();
+  return stream;
+}
+
+// The same in a file, for what maps it.
+const TokenStream& tokens_in_file() {
+  static const files::TemporaryFolder folder("ladder-micro");
+  static const TokenStream stream = [] {
+    write_tokens(folder.path() / "tokens.bin", some_tokens().tokens);
+    return load_tokens(folder.path() / "tokens.bin", 50257, Keep::in_file);
   }();
   return stream;
 }
@@ -141,16 +152,22 @@ void add_overheads(Suite& suite) {
     }
     if (device == Device::cpu) {
       // The sizes of the notes that claim 4.8 ms for a loop and 0.05 ms for one gather (docs/claims.md).
-      for (const auto& [name, batches] :
-           {std::pair{"batch_loop", Batches::preloaded}, {"batch_gather", Batches::gather}}) {
+      // Theirs begin at random places, and run in Python: batches.py.
+      for (const auto& [name, batches] : {std::pair{"batch_mapped", Batches::mapped},
+                                          {"batch_loop", Batches::preloaded},
+                                          {"batch_gather", Batches::gather}}) {
         for (const int64_t B : {16, 32, 64, 128}) {
-          suite.add(fmt::format("{}/{}x512", name, B), device, [=, batches = batches](benchmark::State& state) {
-            BatchLoader loader(some_tokens(), B, /*T=*/512, /*seed=*/1, batches);
-            const auto batch = loader.next();
-            time_calls(
-                state, device, [] {}, [&] { loader.next(batch.first, batch.second); });
-            set_rates(state, 0, 20.0 * static_cast<double>(B * 512));
-          });
+          for (const auto& [places, windows] : {std::pair{"", Windows::consecutive}, {"_random", Windows::random}}) {
+            const auto time = [=, batches = batches, windows = windows](benchmark::State& state) {
+              const TokenStream& stream = batches == Batches::mapped ? tokens_in_file() : some_tokens();
+              BatchLoader loader(stream, B, /*T=*/512, /*seed=*/1, batches, {}, windows);
+              const auto batch = loader.next();
+              time_calls(
+                  state, device, [] {}, [&] { loader.next(batch.first, batch.second); });
+              set_rates(state, 0, 20.0 * static_cast<double>(B * 512));
+            };
+            suite.add(fmt::format("{}{}/{}x512", name, places, B), device, time);
+          }
         }
       }
     }
@@ -233,7 +250,7 @@ Cost cost_of_backward(const std::string& call, const std::vector<Tensor>& inputs
 }
 
 std::optional<Cost> cost_in_a_step(const std::string& call, const std::string& phase, const model::Recipe& recipe,
-                                   int64_t B, int64_t T) {
+                                   const Sizes& sizes) {
   // The parts of a step that each is, or is made of.
   static const std::map<std::string, std::vector<std::string>> parts{
       {"add_norm", {"residual", "ln_2"}},
@@ -243,7 +260,7 @@ std::optional<Cost> cost_in_a_step(const std::string& call, const std::string& p
   const auto found = parts.find(call);
   if (found == parts.end()) return std::nullopt;
   Cost sum;
-  for (const ablations::Cost& cost : step_costs(model::preset("gpt2-124m"), recipe, B, T, /*accumulation=*/1)) {
+  for (const ablations::Cost& cost : step_costs(sizes.config(), recipe, sizes.B, sizes.T, /*accumulation=*/1)) {
     if (cost.phase != phase || std::ranges::find(found->second, cost.part) == found->second.end()) continue;
     sum.flops += cost.flops / static_cast<double>(cost.calls);
     sum.bytes += cost.bytes / static_cast<double>(cost.calls);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "ablations/micro/suite.h"
 #include "model/recipe.h"
 
 #include <ATen/ATen.h>
@@ -25,9 +26,9 @@ Cost cost_of_forward(const std::string& call, const std::vector<at::Tensor>& inp
 Cost cost_of_backward(const std::string& call, const std::vector<at::Tensor>& inputs,
                       const std::vector<at::Tensor>& outputs);
 
-// Of one call of a large operation, as ablations/techniques/step_table.h counts it in a step of GPT-2 124M under the
-// recipe; `phase`: "forward" or "backward". None for a small one.
+// Of one call of a large operation, as ablations/techniques/step_table.h counts it in a step under the recipe; `phase`:
+// "forward" or "backward". None for a small one.
 std::optional<Cost> cost_in_a_step(const std::string& call, const std::string& phase, const model::Recipe& recipe,
-                                   int64_t B, int64_t T);
+                                   const Sizes& sizes);
 
 }  // namespace ablations::micro

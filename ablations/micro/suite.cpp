@@ -69,6 +69,13 @@ DeviceTime time_on_cuda(ColdCache& cache, const std::function<void()>& work) {
 
 }  // namespace
 
+model::Config Sizes::config() const {
+  model::Config config = model::preset("gpt2-124m");
+  config.n_embd = C;
+  config.n_head = NH;
+  return config;
+}
+
 void Suite::add(const std::string& name, model::Device device, std::function<void(benchmark::State&)> body) {
   const std::string full = name + "/" + std::string(model::name_of(device));
   benchmark::RegisterBenchmark(full.c_str(), [this, device, body = std::move(body)](benchmark::State& state) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "harness/process/locks.h"
+#include "model/config.h"
 #include "model/recipe.h"
 
 #include <benchmark/benchmark.h>
@@ -18,6 +19,10 @@ namespace ablations::micro {
 
 struct Sizes {
   int64_t B, T;
+  int64_t C = 768, NH = 12;  // of the operations: other widths and heads than GPT-2 124M's
+
+  // GPT-2 124M of that width.
+  [[nodiscard]] model::Config config() const;
 };
 
 class Suite {

@@ -76,6 +76,7 @@ def planned_run(file: pathlib.Path, run_id: str) -> types.SimpleNamespace:
         run = types.SimpleNamespace(
             id=run_id, recipe=rung["recipe"], applied=rung["applied"], warmup_steps=plan["warmup_steps"],
             timed_steps=plan["timed_steps"], least_window_s=plan.get("least_window_s", 0), tokens=pathlib.Path(workload["tokens"]), source=pathlib.Path(workload["data"]).name,
+            random_windows=workload.get("random_windows", False),
             **{name: workload[name] for name in ("model", "batch", "context", "accumulation", "seed", "threads")})
         one_of("peer", rung.get("peer", ""), MODES)
         one_of("model", run.model, SIZES)
@@ -137,6 +138,7 @@ def execute(run: types.SimpleNamespace, tell) -> dict:
     workload = {"model": run.model, "parameters": parameters, "batch": run.batch, "context": run.context,
                 "accumulation": run.accumulation, "positions": run.positions, "tokens_per_step": per_step,
                 "flops_per_step": per_step * (6.0 * parameters + 6.0 * n_layer * C * run.context), "seed": run.seed,
+                **({"random_windows": True} if run.random_windows else {}),
                 "data": {"source": run.source, "tokens": len(tokens),
                          "sha256": hashlib.sha256(run.tokens.read_bytes()[1024:]).hexdigest()}}
     declared = {field: value for field, value in run.recipe.items() if field in CAN_DO}  # of the others nothing was looked at

@@ -36,9 +36,9 @@ def load_tokens(path: pathlib.Path) -> torch.Tensor:
     return tokens
 
 
-def splitmix64(seed: int) -> int:
+def splitmix64(seed: int, n: int = 0) -> int:
     mask = 2**64 - 1
-    z = (seed + 0x9E3779B97F4A7C15) & mask
+    z = (seed + (n + 1) * 0x9E3779B97F4A7C15) & mask
     z = ((z ^ z >> 30) * 0xBF58476D1CE4E5B9) & mask
     z = ((z ^ z >> 27) * 0x94D049BB133111EB) & mask
     return z ^ z >> 31
@@ -48,10 +48,11 @@ MOST_TIMES_LONGER = 8  # as in harness/clock/clock.h
 
 
 class Batches:
-    """Windows of B * T tokens one after another, as BatchLoader in model/data.h."""
+    """Windows of B * T tokens one after another, or B random ones of T, as BatchLoader in model/data.h."""
 
-    def __init__(self, tokens: torch.Tensor, B: int, T: int, seed: int, device: torch.device, count: int):
+    def __init__(self, tokens: torch.Tensor, B: int, T: int, seed: int, device: torch.device, count: int, random: bool):
         self.tokens, self.shape, self.window, self.device = tokens, (B, T), B * T, device
+        self.random, self.seed, self.drawn = random, seed, 0
         self.position = splitmix64(seed) % ((len(tokens) - 1) // self.window) * self.window if seed != 0 else 0
         self.reserved = min(count, 64, 4 + 2**28 // (16 * self.window))
         self.reserve()
@@ -64,10 +65,15 @@ class Batches:
             del blocks
 
     def next(self):
-        cut = (self.tokens[i : i + self.window].to(torch.int64).view(self.shape) for i in (self.position, self.position + 1))
-        self.position += self.window
-        if len(self.tokens) - self.position < self.window + 1:
-            self.position = 0
+        if self.random:
+            (B, T), first, self.drawn = self.shape, self.drawn, self.drawn + self.shape[0]
+            at = [splitmix64(self.seed, first + b) % (len(self.tokens) - T) for b in range(B)]
+            cut = [torch.stack([self.tokens[i + shift : i + shift + T] for i in at]).to(torch.int64) for shift in (0, 1)]
+        else:
+            cut = [self.tokens[i : i + self.window].to(torch.int64).view(self.shape) for i in (self.position, self.position + 1)]
+            self.position += self.window
+            if len(self.tokens) - self.position < self.window + 1:
+                self.position = 0
         return [x.pin_memory().to(self.device, non_blocking=True) if self.device.type == "cuda" else x for x in cut]
 
 
@@ -114,7 +120,7 @@ class Trainer:
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=recipe["autocast"] == "fp16")
         steps = run.warmup_steps + run.timed_steps * (MOST_TIMES_LONGER if run.least_window_s > 0 else 1) + 1
         batches = self.accumulation * steps
-        self.batches = Batches(tokens, run.batch, run.context, run.seed, self.device, batches)
+        self.batches = Batches(tokens, run.batch, run.context, run.seed, self.device, batches, run.random_windows)
         self.losses = torch.zeros(steps, device=self.device)
 
     def autocast(self):

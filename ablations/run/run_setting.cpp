@@ -46,6 +46,7 @@ Setting setting_of(const Environment& environment, const Workload& workload, con
   setting.accumulation = workload.accumulation;
   setting.positions = workload.positions;
   setting.dtype = dtype_of(recipe);
+  if (workload.random_windows) setting.windows = "random";
   return setting;
 }
 
@@ -116,6 +117,7 @@ std::string recipe_hash(const Json& recipe, const Workload& workload) {
             {"context", workload.T},
             {"accumulation", workload.accumulation}};
   if (workload.ranks) size["ranks"] = *workload.ranks;
+  if (workload.random_windows) size["random_windows"] = true;
   return files::sha256_hex(Json{{"recipe", edits}, {"size", size}}.dump()).substr(0, 12);
 }
 

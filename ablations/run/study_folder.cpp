@@ -135,6 +135,7 @@ std::string failure_of(const Record& record, const Plan& plan, const PlannedRun&
   const Workload& workload = record.workload;
   if (workload.model != plan.workload.model) return "its model is not the planned one";
   if (workload.seed != plan.workload.seed) return "its seed is not the planned one";
+  if (workload.random_windows != plan.workload.random_windows) return "its windows are not the planned ones";
   if (workload.B != shape.B || workload.T != shape.T || workload.accumulation != shape.accumulation ||
       (shape.positions > 0 && workload.positions != shape.positions)) {
     return "its steps are not of the planned size";

@@ -95,6 +95,7 @@ model::TrainerOptions trainer_options(const TrainingSettings& settings, int64_t 
           .max_steps = settings.steps,
           .first_step = first_step,
           .seed = settings.seed,
+          .windows = model::Windows{settings.random_windows},
           .schedule = rates_of(settings.learning_rate),
           .weight_decay = settings.weight_decay,
           .max_norm = settings.clip.value_or(std::numeric_limits<double>::infinity()),

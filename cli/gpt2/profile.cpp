@@ -298,9 +298,9 @@ void add_profile(CommandLine& line) {
   command.add_flag("--json", flags.json, "print the result as JSON");
   command.exclude("--recipe", {"--rung", "--diff", "--plan"});
   command.exclude("--rung", {"--diff", "--plan"});
-  const std::vector<std::string> of_steps{"--model", "--batch",  "--context", "--positions",    "--accumulation",
-                                          "--steps", "--warmup", "--seed",    "--threads",      "--data",
-                                          "--vocab", "--ladder", "--out",     "--deterministic"};
+  const std::vector<std::string> of_steps{"--model", "--batch",  "--context", "--positions",     "--accumulation",
+                                          "--steps", "--warmup", "--seed",    "--threads",       "--data",
+                                          "--vocab", "--ladder", "--out",     "--deterministic", "--random-windows"};
   command.exclude("--list-metrics", of_steps);
   command.exclude("--list-metrics", {"--recipe", "--rung"});
   command.callback([&command, &flags, of_steps] {

@@ -205,6 +205,7 @@ Plan make_plan(const StudyFlags& ablate, OwnAre own) {
             .swept = design.swept};
   plan.workload.positions =
       model::with_positions(model::preset(plan.workload.model), flags.positions.value_or(0)).n_positions;
+  plan.workload.random_windows = flags.random_windows;
   if (flags.repeat_to) plan.workload.repeated = {named_data(flags).filename().string(), *flags.repeat_to};
   if (shared) plan.shard = shard_of(ablate.shard);
   OwnOperations timed = own_operations_here({.model = plan.workload.model,
@@ -378,6 +379,7 @@ RunOptions planned_options(const StepFlags& run) {
           .timed_steps = plan.timed_steps,
           .least_window_s = plan.least_window_s,
           .seed = workload.seed,
+          .random_windows = workload.random_windows,
           .threads = workload.threads,
           .data = workload.data,
           .vocabulary = workload.vocabulary,
@@ -476,6 +478,7 @@ RunOptions run_options(const StepFlags& run) {
   RunOptions options =
       step_options(run, harness::this_machine(), {.recipe = "--recipe", .rung = "--rung"}, OwnAre::timed);
   options.seed = static_cast<uint64_t>(flags.seed);
+  options.random_windows = flags.random_windows;
   options.threads = threads_of(flags);
   options.data = data_file(flags);
   options.vocabulary = vocabulary_file(flags);

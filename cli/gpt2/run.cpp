@@ -208,7 +208,8 @@ void add_run(CommandLine& line) {
   command.exclude("--plan", {"--from", "--data", "--vocab", "--repeat-to"});
   for (const char* const flag : {"--plan", "--from"}) {
     command.exclude(flag, size_flags);
-    command.exclude(flag, {"--steps", "--warmup", "--seed", "--threads", "--deterministic", "--cold-cache"});
+    command.exclude(
+        flag, {"--steps", "--warmup", "--seed", "--threads", "--deterministic", "--cold-cache", "--random-windows"});
   }
 }
 

@@ -107,6 +107,7 @@ WorkloadFlags workload_again(const TrainingFlags& flags, const Training& trainin
   workload.accumulation = settings.accumulation;
   workload.positions = settings.positions;
   workload.seed = static_cast<int64_t>(settings.seed);
+  workload.random_windows = settings.random_windows;
   workload.threads = settings.threads;
   workload.data = flags.workload.data.empty() ? training.files.data : flags.workload.data;
   workload.end_of_text = training.files.end_of_text;
@@ -258,7 +259,8 @@ void add_validation_flags(Command& command, TrainingFlags& flags) {
 
 int64_t PreparedTraining::position_after(int64_t steps) const {
   const TrainingSettings& settings = training.settings;
-  model::BatchLoader loader(data.training, settings.sequences(), settings.T, settings.seed);
+  model::BatchLoader loader(data.training, settings.sequences(), settings.T, settings.seed, model::Batches::gather, {},
+                            model::Windows{settings.random_windows});
   loader.skip(steps * settings.accumulation);
   return loader.position();
 }
@@ -283,6 +285,7 @@ PreparedTraining prepared_training(const TrainingFlags& given) {
   settings.accumulation = accumulation_of(flags, options, settings.sequences());
   settings.positions = config.n_positions;
   settings.seed = options.seed;
+  settings.random_windows = options.random_windows;
   settings.threads = options.threads;
   const model::AdamWOptions usual;
   settings.weight_decay = flags.weight_decay.value_or(usual.weight_decay);

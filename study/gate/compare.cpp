@@ -52,6 +52,7 @@ std::string other_work(const Workload& here, const Workload& there) {
   if (here.model != there.model) return "model";
   if (here.B != there.B) return "batch";
   if (here.T != there.T) return "context";
+  if (here.random_windows != there.random_windows) return "windows";
   return here.accumulation != there.accumulation ? "accumulation" : "";
 }
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -76,6 +77,8 @@ model::TokenStream counting(size_t count) {
   std::iota(stream.tokens.begin(), stream.tokens.end(), uint16_t{0});
   return stream;
 }
+
+constexpr auto consecutive = model::Windows::consecutive, random_windows = model::Windows::random;
 
 int64_t first_input(const model::TokenStream& stream, int64_t B, int64_t T, uint64_t seed) {
   return model::BatchLoader(stream, B, T, seed).next().first[0][0].item<int64_t>();
@@ -213,13 +216,38 @@ TEST(BatchLoaderTest, TheSeedChoosesTheFirstWindow) {
   EXPECT_EQ(starts, (std::set<int64_t>{0, 6}));
 }
 
+TEST(BatchLoaderTest, RandomWindowsAreDrawnForEachSequence) {
+  const auto stream = counting(6001);
+  model::BatchLoader loader(stream, 2, 3, /*seed=*/1, model::Batches::gather, {}, random_windows);
+  for (const auto& numbers : {std::array{10451216379200822465U, 13757245211066428519U},
+                              std::array{17911839290282890590U, 8196980753821780235U}}) {  // splitmix64's for seed 1
+    const auto [inputs, targets] = loader.next();
+    for (int64_t b = 0; b < 2; ++b) {
+      const auto begin = static_cast<int64_t>(numbers[static_cast<size_t>(b)] % (6001 - 3));
+      EXPECT_TRUE(inputs[b].equal(at::arange(begin, begin + 3, at::kLong))) << inputs;
+      EXPECT_TRUE(targets[b].equal(at::arange(begin + 1, begin + 4, at::kLong))) << targets;
+    }
+  }
+  std::set<int64_t> starts;
+  const auto tight = counting(8);  // five places, of which the last ends with the last token
+  model::BatchLoader all(tight, 2, 3, 7, model::Batches::gather, {}, random_windows);
+  for (int i = 0; i < 50; ++i) starts.insert(all.next().first[i % 2][0].item<int64_t>());
+  EXPECT_EQ(starts, (std::set<int64_t>{0, 1, 2, 3, 4}));
+}
+
 TEST(BatchLoaderTest, SkipsAsIfItHadGivenThem) {
   const auto stream = counting(6 * 7 + 3);
-  for (const uint64_t seed : {0, 1, 5}) {
-    model::BatchLoader walked(stream, 2, 3, seed);
+  for (const auto& [seed, windows] :
+       {std::pair{0, consecutive}, {1, consecutive}, {5, consecutive}, {5, random_windows}}) {
+    const auto loader_of = [&, seed = seed, windows = windows] {
+      return std::make_unique<model::BatchLoader>(stream, 2, 3, seed, model::Batches::gather, model::Share(), windows);
+    };
+    const auto walker = loader_of();
+    model::BatchLoader& walked = *walker;
     EXPECT_EQ(walked.windows(), 7);
     for (int64_t batches = 0; batches < 20; ++batches) {
-      model::BatchLoader skipped(stream, 2, 3, seed);
+      const auto skipper = loader_of();
+      model::BatchLoader& skipped = *skipper;
       skipped.skip(batches);
       EXPECT_EQ(skipped.position(), walked.position()) << batches;
       EXPECT_EQ(skipped.next().first[0][0].item<int64_t>(), walked.position()) << batches;
@@ -231,12 +259,15 @@ TEST(BatchLoaderTest, SkipsAsIfItHadGivenThem) {
 TEST(BatchLoaderTest, RanksTogetherAreGivenTheBatchesOfOne) {
   constexpr int64_t B = 2, T = 3, ranks = 3;
   const auto stream = counting(100);
-  for (const model::Batches batches : {model::Batches::gather, model::Batches::preloaded}) {
-    model::BatchLoader one(stream, ranks * B, T, 5);
+  for (const auto& [batches, windows] : {std::pair{model::Batches::gather, consecutive},
+                                         {model::Batches::preloaded, consecutive},
+                                         {model::Batches::gather, random_windows},
+                                         {model::Batches::preloaded, random_windows}}) {
+    model::BatchLoader one(stream, ranks * B, T, 5, model::Batches::gather, {}, windows);
     std::vector<std::unique_ptr<model::BatchLoader>> shares;
     for (int64_t rank = 0; rank < ranks; ++rank) {
-      shares.push_back(
-          std::make_unique<model::BatchLoader>(stream, B, T, 5, batches, model::Share{.rank = rank, .ranks = ranks}));
+      shares.push_back(std::make_unique<model::BatchLoader>(stream, B, T, 5, batches,
+                                                            model::Share{.rank = rank, .ranks = ranks}, windows));
       EXPECT_EQ(shares.back()->windows(), one.windows());
     }
     for (int step = 0; step < 12; ++step) {  // around the end of the text, more than once
@@ -291,9 +322,10 @@ TEST_F(TextTest, BatchesAreTheSameHoweverTheyComeToBe) {
     for (const model::Batches batches : {model::Batches::tokenized, model::Batches::read, model::Batches::mapped,
                                          model::Batches::preloaded, model::Batches::prefetched}) {
       SCOPED_TRACE(std::string(model::name_of(batches)) + ", seed " + std::to_string(seed));
-      model::BatchLoader plain(in_memory, B, T, seed);
+      const model::Windows kind = seed == 3 ? random_windows : consecutive;
+      model::BatchLoader plain(in_memory, B, T, seed, model::Batches::gather, {}, kind);
       model::BatchLoader other(model::kept_for(batches) == model::Keep::in_file ? in_file : in_memory, B, T, seed,
-                               batches);
+                               batches, {}, kind);
       for (int64_t i = 0; i < 2 * windows + 1; ++i) {  // to the end, from the beginning on, and once more
         const auto expected = plain.next(), batch = other.next();
         ASSERT_TRUE(batch.first.equal(expected.first) && batch.second.equal(expected.second)) << "batch " << i;
@@ -423,9 +455,10 @@ TEST(Inputs, PrefetchedBatchesAreThoseOfTheLoader) {
   const model::TokenStream stream = counting(100);
   for (const int64_t micro_steps : {1, 3}) {
     for (const uint64_t seed : {0, 5}) {
-      model::Inputs plain(stream, 2, 3, micro_steps, 40, seed, at::kCPU);
-      model::Inputs ahead(stream, 2, 3, micro_steps, 40, seed, at::kCPU, model::Batches::prefetched);
-      model::BatchLoader loader(stream, 2, 3, seed);
+      const model::Windows windows = seed == 5 ? random_windows : consecutive;
+      model::Inputs plain(stream, 2, 3, micro_steps, 40, seed, at::kCPU, model::Batches::gather, 0, {}, windows);
+      model::Inputs ahead(stream, 2, 3, micro_steps, 40, seed, at::kCPU, model::Batches::prefetched, 0, {}, windows);
+      model::BatchLoader loader(stream, 2, 3, seed, model::Batches::gather, {}, windows);
       for (int step = 0; step < 40; ++step) {  // around the end of the text, more than once
         plain.advance();
         ahead.advance();

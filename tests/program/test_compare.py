@@ -108,6 +108,7 @@ def test_losses_and_memory_are_compared_too(ladder, measured, tmp_path) -> None:
 
 @pytest.mark.parametrize(("change", "words"), [  # run_setting_test.cpp has the other fields
     ({"environment__threads": 4}, "threads: 2 against 4"),
+    ({"workload__random_windows": True}, "windows: consecutive against random"),
     ({"recipe__device": "cuda", "environment__gpu": {"name": "NVIDIA H200"}}, "device: AMD EPYC against NVIDIA H200"),
 ])
 def test_other_circumstances_are_refused_unless_forced(ladder, measured, tmp_path, change, words) -> None:

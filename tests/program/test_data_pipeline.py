@@ -1,5 +1,5 @@
 """The ladder of batches, from text that is tokenized in the step to a thread that makes them ahead: the same losses to the bit in
-every way, and what each was seen to read. Of times it is only asked that they are there."""
+every way, and what each was seen to read, of windows at random places. Of times it is only asked that they are there."""
 
 import json
 import pathlib
@@ -19,7 +19,7 @@ def fixture_pipeline(ladder, tmp_path_factory):
     """The ladder, once through, with an empty page cache: its folder and the finished process."""
     folder = tmp_path_factory.mktemp("pipeline") / "study"
     done = ladder("ablate", "--ladder", "data-pipeline-cpu", *SMALL, "--repeats", "1", "--order-seed", "1", "--cold-cache",
-                  "--out", folder, variables=DRAWN)
+                  "--random-windows", "--out", folder, variables=DRAWN)
     assert done.returncode in MEASURED, done.stdout + done.stderr
     return folder, done
 
@@ -36,6 +36,7 @@ def test_every_way_is_proven_and_trains_on_the_same_batches(pipeline, by_way) ->
     for way, record in by_way.items():
         assert not list(validator("record").iter_errors(record))
         assert record["timing"]["loss"] == by_way["gather"]["timing"]["loss"], way  # to the bit
+        assert record["workload"]["random_windows"] is True
         assert all(proof["passed"] for proof in record["proofs"]), record["proofs"]
     study = read_json(pipeline[0] / "study.json")
     assert [rung["optimization"] or "start" for rung in study["rungs"]] == list(WAYS)
@@ -74,7 +75,8 @@ def test_a_cold_cache_is_what_it_is_called_or_the_study_says_not(pipeline, by_wa
     assert all(record["data"]["cold"] for record in by_way.values())
     doubtful = [cached for cached, size in before if cached is None or 2 * cached > size]
     assert bool(told) == bool(doubtful), (told, before)
-    assert "--cold-cache" in (pipeline[0] / "report.md").read_text().split("<summary>Reproduce")[1]
+    again = (pipeline[0] / "report.md").read_text().split("<summary>Reproduce")[1]
+    assert "--cold-cache" in again and "--random-windows" in again
 
 
 def test_study_table_pages_and_exports_show_what_batches_cost(ladder, pipeline) -> None:

@@ -148,11 +148,22 @@ def test_attention_written_out_keeps_a_matrix_and_flash_attention_none(measured)
 
 
 def test_batches_are_made_by_a_loop_and_by_one_gather(measured):
-    results = measured("^batch_(loop|gather)/(16|128)x512/cpu")
-    assert set(results) == {f"batch_{way}/{size}x512/cpu" for way in ("loop", "gather") for size in (16, 128)}
+    results = measured("^batch_(mapped|loop|gather)(_random)?/(16|128)x512/cpu")
+    assert set(results) == {f"batch_{way}{places}/{size}x512/cpu" for way in ("mapped", "loop", "gather")
+                            for places in ("", "_random") for size in (16, 128)}
     for name, result in results.items():
         assert not result.get("error_occurred") and result["real_time"] > 0, result
         assert result["bytes"] == 20 * 512 * int(name.split("/")[1].split("x")[0])
+
+
+def test_odd_widths_and_heads(micro, tmp_path):
+    odd, out = (3, 75), tmp_path / "micro.json"
+    done = micro(*QUICK, "--heads", odd[0], "--width", odd[1], "--benchmark_filter=^(linear_c_fc|attention_flash)/forward/float32/cpu", "--out", out)
+    assert done.returncode == 0, done.stdout + done.stderr
+    document = json.loads(out.read_text())
+    flops = {result["name"].split("/")[0]: result["flops"] for result in document["benchmarks"]}
+    assert flops == {"linear_c_fc": 2 * B * T * 4 * odd[1] ** 2, "attention_flash": 2 * B * T * T * odd[1]}
+    assert document["context"]["sizes"].endswith(", C=75 NH=3")
 
 
 @pytest.mark.thorough
@@ -209,6 +220,7 @@ def test_one_that_fails_costs_its_own_number_only(micro, tmp_path):
 
 @pytest.mark.parametrize(("arguments", "message"), [
     (["-T", "1025"], "--context: Value 1025 not in range"),
+    (["--width", "100"], "--width must be a multiple of --heads, 12, got 100"),
     (["--benchmark_format=json"], "--benchmark_format=json: the program prints its own table; --out FILE keeps the JSON"),
     (["--benchmark_filter=nothing_like_it"], "--benchmark_list_tests lists them"),
     (["--out", "/nowhere/micro.json"], "/nowhere/micro.json"),

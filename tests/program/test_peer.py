@@ -91,9 +91,9 @@ def assert_same_losses(ours: dict, theirs: dict, first: float, every: float) -> 
     assert min(loss for loss, _ in pairs) < pairs[0][0] - 0.01, "it must learn, or any two runs are alike"
 
 
-def run_ladder(ladder, tokens, recipe: dict, seed: int, accumulation: int) -> dict:
+def run_ladder(ladder, tokens, recipe: dict, seed: int, accumulation: int, *flags: str) -> dict:
     done = ladder("run", "--recipe", json.dumps(recipe), "--model", "tiny", "-B", "2", "-T", "32", "--seed", seed, "--threads", "1",
-                  "--accumulation", accumulation, "--warmup", WARMUP, "--steps", TIMED, "--data", tokens, "--json")
+                  "--accumulation", accumulation, "--warmup", WARMUP, "--steps", TIMED, "--data", tokens, "--json", *flags)
     assert done.returncode in (0, 1), done.stderr  # 1: not proven, which is other tests' business
     return json.loads(done.stdout)
 
@@ -116,6 +116,15 @@ CASES = {
 def needs_bfloat16_products() -> None:
     if not re.search(r"\b(avx512|amx)_bf16\b", pathlib.Path("/proc/cpuinfo").read_text()):
         pytest.skip("this CPU has no bfloat16 products")
+
+
+def test_random_windows_are_ours(module, plan, ladder, tokens, monkeypatch, tmp_path) -> None:
+    document = plan(FUSED)
+    document["workload"]["random_windows"] = True
+    assert call_main(module, monkeypatch, write_json(tmp_path / "plan.json", document), tmp_path / "peer.json") == 0
+    theirs, ours = valid_record(tmp_path / "peer.json"), run_ladder(ladder, tokens, FUSED, 1, 1, "--random-windows")
+    assert_same_losses(ours, theirs, 1e-6, 1e-5)
+    assert theirs["workload"]["random_windows"] is ours["workload"]["random_windows"] is True
 
 
 @pytest.mark.parametrize("case", CASES)

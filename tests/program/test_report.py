@@ -110,6 +110,18 @@ def test_a_study_with_its_plan(measured, report, tmp_path) -> None:
     assert drawn.returncode in MEASURED and read_json(tmp_path / "drawn" / "report.json") == before
 
 
+def test_the_hours_of_a_training(report, tmp_path, study) -> None:
+    done = report(EVIDENCE, "--out", tmp_path / "drawn", "--tokens", 10**9, "--epochs", 3)
+    assert done.returncode in MEASURED, done.stderr
+    lead = study["headline"].get("fastest", study["headline"]["last"])
+    rungs = [study["rungs"][index] for index in (lead, study["headline"]["first"])]
+    hours = [3e9 / rung["tokens_per_s"]["median"] / 3600 for rung in rungs]
+    said = read_json(tmp_path / "drawn" / "report.json")["studies"][0]["said"]["lines"][-1]
+    assert said == (f"3 epochs of 1,000,000,000 tokens: {hours[0]:,.0f} hours by \u201c{rungs[0]['title']}\u201d, "
+                    f"{hours[1]:,.0f} by \u201c{rungs[1]['title']}\u201d")
+    assert said.partition(":")[0] in done.stdout
+
+
 def test_a_report_is_drawn_again(measured, report, tmp_path) -> None:
     report(measured, "--out", "first")
     shutil.copy(tmp_path / "first" / "report.json", tmp_path / "kept.json")

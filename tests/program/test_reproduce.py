@@ -174,6 +174,7 @@ def test_the_first_record_of_a_disturbed_run_is_of_that_run(ladder, copy) -> Non
     first = read_json(file) | {"flags": ["shared: by a test"]}
     flagged = file.with_suffix(".flagged.json")
     for document, fault in ((first, ""), (first | {"flags": []}, "a record without flags"),
+                            (first | {"workload": first["workload"] | {"random_windows": True}}, "its windows are not the planned ones"),
                             (first | {"workload": first["workload"] | {"seed": 9}}, "its seed is not the planned one")):
         write_json(flagged, document)
         (copy / "study.json").unlink()

@@ -211,6 +211,17 @@ def test_interrupted_and_killed_it_goes_on_to_the_same_losses(ladder, start, dat
     assert (tmp_path / "last.safetensors").read_bytes() == (folder / "latest" / "model.safetensors").read_bytes()
 
 
+def test_random_windows_are_the_same_after_a_resumption(ladder, data, whole, tmp_path) -> None:
+    folder = tmp_path / "training"
+    done = ladder("train", *SETTINGS, "--random-windows", "--data", data, "--save-every", 15, "--out", folder)
+    assert done.returncode == 0 and read_json(folder / "training.json")["settings"]["random_windows"] is True, done.stderr
+    undisturbed, weights = figures(folder), (folder / "latest" / "model.safetensors").read_bytes()
+    assert [line[2] for line in undisturbed] != [line[2] for line in figures(whole[0])]
+    shutil.rmtree(folder / "checkpoints" / f"step-{STEPS:08}")
+    assert ladder("train", "--resume", "--out", folder).returncode == 0
+    assert figures(folder) == undisturbed and (folder / "latest" / "model.safetensors").read_bytes() == weights
+
+
 @pytest.mark.parametrize("how", ["SIGUSR1", "closed pipe"])
 def test_what_an_interrupt_leaves_out_is_made_up_for(ladder, start, data, tmp_path, how) -> None:
     """Every step has a checkpoint, a validation loss and a sample, but for the one after which somebody waits."""

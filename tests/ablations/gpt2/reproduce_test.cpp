@@ -25,7 +25,8 @@ Record record() {
   record.id = "r1-00-start";
   record.recipe = {{"device", "cpu"}, {"attention", "flash"}};  // from before later fields
   record.optimizations = {"flash"};
-  record.workload = {.model = "tiny", .B = 3, .T = 16, .accumulation = 2, .positions = 80, .seed = 7};
+  record.workload = {
+      .model = "tiny", .B = 3, .T = 16, .accumulation = 2, .positions = 80, .seed = 7, .random_windows = true};
   record.timing.warmup_steps = 1;
   record.timing.step_ms = {3.0, 2.0, 1.0};
   record.timing.loss = {10.5, 9.25, 8.125};
@@ -42,8 +43,9 @@ Record record() {
 TEST(Reproduce, ARecordHoldsTheRun) {
   const RunOptions o = options_of(record(), "record.json");
   EXPECT_EQ(std::tie(o.id, o.model, o.applied), std::tuple("r1-00-start", "tiny", std::vector<std::string>{"flash"}));
-  EXPECT_EQ(std::tie(o.B, o.T, o.accumulation, o.positions, o.warmup_steps, o.timed_steps, o.seed, o.threads),
-            std::tuple(3, 16, 2, 80, 1, 2, 7U, 2));
+  EXPECT_EQ(std::tie(o.B, o.T, o.accumulation, o.positions, o.warmup_steps, o.timed_steps, o.seed, o.threads,
+                     o.random_windows),
+            std::tuple(3, 16, 2, 80, 1, 2, 7U, 2, true));
   EXPECT_EQ(o.recipe, (model::Recipe{.attention = model::Attention::flash}));
 }
 
