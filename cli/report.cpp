@@ -325,7 +325,7 @@ void add_report(CommandLine& line) {
   add_number(command, "--tokens", flags.tokens,
              "say how many hours so many tokens take, on the fastest rung and on the first", 1,
              INT64_MAX / most_epochs);
-  add_number(command, "--epochs", flags.epochs, "of --tokens (default 1)", 1, most_epochs);
+  add_number(command, "--epochs", flags.epochs, "of --tokens (default 1)", 1, most_epochs)->needs("--tokens");
   command.add_flag("-v,--verbose", flags.verbose,
                    "also print what changed from rung to rung, and how numbers are computed");
   command.heading("Where the results go");

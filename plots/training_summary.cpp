@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <numeric>
 #include <optional>
@@ -22,6 +23,7 @@ namespace {
 using Steps = std::vector<TrainingStep>;
 
 constexpr double rise_that_matters = 0.05;  // nats, of a validation loss above the lowest one
+constexpr double swing_that_matters = 1;    // nats; a batch's text alone makes 0.2 to 0.5
 
 std::optional<Spread> spread_of(std::span<const TrainingStep> steps, std::optional<double> TrainingStep::*value) {
   std::vector<double> finite;
@@ -32,6 +34,18 @@ std::optional<Spread> spread_of(std::span<const TrainingStep> steps, std::option
   const auto [lo, hi] = std::ranges::minmax(finite);
   const double mean = std::accumulate(finite.begin(), finite.end(), 0.0) / static_cast<double>(finite.size());
   return Spread{.lo = lo, .mean = std::clamp(mean, lo, hi), .hi = hi};
+}
+
+// By how much the losses of the last half scatter from one step to the next (von Neumann 1941), which a steady fall
+// does not change. 0: too few are finite.
+double swing_of(const Steps& steps) {
+  double squares = 0, pairs = 0;
+  for (size_t i = steps.size() / 2 + 1; i < steps.size(); ++i) {
+    if (!steps[i].loss || !steps[i - 1].loss) continue;
+    squares += (*steps[i].loss - *steps[i - 1].loss) * (*steps[i].loss - *steps[i - 1].loss);
+    ++pairs;
+  }
+  return pairs < 10 ? 0 : std::sqrt(squares / pairs / 2);
 }
 
 double seconds_of(std::span<const TrainingStep> steps) {
@@ -153,7 +167,7 @@ std::vector<Remark> remarks_on(const Training& training, const Steps& steps) {
   std::vector<Remark> remarks;
   const TrainingStep& last = steps.back();
   if (!failure_of(last, training.settings).empty()) {
-    remarks.push_back({Severity::bad, "not-finite", "The training stopped there.",
+    remarks.push_back({Severity::bad, "not-finite", "It diverged and stopped there.",
                        "Try a smaller `--lr`, more `--warmup-steps`, or a smaller `--clip`."});
   } else if (ended_early(training, steps)) {
     remarks.push_back({Severity::info, "unfinished",
@@ -161,8 +175,16 @@ std::vector<Remark> remarks_on(const Training& training, const Steps& steps) {
                                    plain(static_cast<double>(training.settings.steps))),
                        "`ladder train --resume` continues it."});
   }
+  const double swing = swing_of(steps);
+  if (swing >= swing_that_matters) {
+    remarks.push_back({Severity::warn, "oscillates",
+                       fmt::format("It oscillates: in the last half a step's loss is {:.1f} nats above or below the "
+                                   "others' (standard deviation).",
+                                   swing),
+                       "Try a smaller `--lr`, or more tokens in a step."});
+  }
   const Steps with = validated(steps);
-  if (!with.empty()) {
+  if (!with.empty() && swing < swing_that_matters) {
     const TrainingStep best = *best_validated(steps);
     const double rise = *with.back().validation_loss - *best.validation_loss;
     if (rise > rise_that_matters) {

@@ -82,6 +82,21 @@ TEST(TrainingReport, StandsOnATerminalAndInAFile) {
       << training_summary(report);
 }
 
+TEST(TrainingReport, TellsSwingsFromLearningByHeart) {
+  const auto codes_with = [](double swing) {
+    std::vector<TrainingStep> steps = log_of(40);
+    for (size_t i = 0; i < steps.size(); ++i) *steps[i].loss += i % 2 == 0 ? swing : -swing;
+    steps[19].validation_loss = 8;
+    steps[39].validation_loss = 9;
+    std::vector<std::string> codes;
+    for (const Remark& remark : training_report("t", training(40), steps).said.remarks) codes.push_back(remark.code);
+    return codes;
+  };
+  EXPECT_EQ(codes_with(0), std::vector<std::string>{"overfitting"}) << "a steady fall is no swing";
+  EXPECT_EQ(codes_with(0.6), std::vector<std::string>{"overfitting"});
+  EXPECT_EQ(codes_with(1), std::vector<std::string>{"oscillates"});
+}
+
 TEST(TrainingReport, SaysThatALossIsNotFinite) {
   std::vector<TrainingStep> steps = log_of(3);
   steps[2].loss = steps[2].norm = steps[2].clip = std::nullopt;
