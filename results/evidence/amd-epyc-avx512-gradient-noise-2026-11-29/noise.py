@@ -19,7 +19,7 @@ import tempfile
 
 STEPS = {1: 200, 4: 100, 16: 50, 64: 25}  # at fixed weights, by batch
 AFTER = (0, 300)  # steps of training, 16 sequences each, from which the fixed weights are
-TOKENS, BATCHES, RATES, SEEDS = 102400, (4, 16, 64), (3e-3, 1e-2, 3e-2), (1, 2, 3)
+TOKENS, BATCHES, RATES, SEEDS = 102400, (4, 16, 64), (1e-2, 3e-2), (1, 2)
 COMMON = ["--model", "tiny", "-T", 64, "--random-windows", "--threads", 1,
           "--recipe", '{"attention": "flash", "cross_entropy": "fused", "host_memory": "keep", "optimizer": "fused"}']
 
@@ -54,24 +54,24 @@ def train(ladder: str, *flags) -> list[dict]:
         return [json.loads(line) for line in pathlib.Path(folder, "training", "log.jsonl").read_text().splitlines()]
 
 
-def main(ladder: str, out: str) -> None:
-    at_weights, equal_tokens = [], []
+def at_weights(ladder: str, after: int) -> dict:
     with tempfile.TemporaryDirectory() as folder:
-        for after in AFTER:
-            weights = pathlib.Path(folder) / f"{after}.safetensors"
-            rate = 3e-3 if after else 0
-            train(ladder, "-B", 16, "--steps", max(after, 1), "--lr", rate, "--min-lr", rate, "--save", weights)
-            norms = {B: [step["norm"] for step in train(ladder, "-B", B, "--steps", steps, "--lr", 0, "--weights", weights, "--seed", 2,
-                                                        "--validation-share", 0)] for B, steps in STEPS.items()}
-            at_weights.append({"after_steps": after, **estimate(norms), "norms": norms})
-            print(after, {key: value for key, value in at_weights[-1].items() if key != "norms"}, flush=True)
-    for B in BATCHES:
-        for rate in RATES:
-            losses = [train(ladder, "-B", B, "--tokens", TOKENS, "--lr", rate, "--seed", seed, "--validation-batches", max(1, 256 // B))
-                      [-1]["validation_loss"] for seed in SEEDS]
-            equal_tokens.append({"batch": B, "rate": rate, "steps": TOKENS // (64 * B), "validation_losses": losses})
-            print(equal_tokens[-1], flush=True)
-    document = {"context": 64, "tokens": TOKENS, "at_fixed_weights": at_weights, "at_equal_tokens": equal_tokens}
+        weights, rate = f"{folder}/weights.safetensors", 3e-3 if after else 0
+        train(ladder, "-B", 16, "--steps", max(after, 1), "--lr", rate, "--min-lr", rate, "--save", weights)
+        norms = {B: [step["norm"] for step in train(ladder, "-B", B, "--steps", steps, "--lr", 0, "--weights", weights, "--seed", 2,
+                                                    "--validation-share", 0)] for B, steps in STEPS.items()}
+    return {"after_steps": after, **estimate(norms), "norms": norms}
+
+
+def at_equal_tokens(ladder: str, B: int, rate: float) -> dict:
+    losses = [train(ladder, "-B", B, "--tokens", TOKENS, "--lr", rate, "--seed", seed, "--validation-batches", max(1, 256 // B))
+              [-1]["validation_loss"] for seed in SEEDS]
+    return {"batch": B, "rate": rate, "steps": TOKENS // (64 * B), "validation_losses": losses}
+
+
+def main(ladder: str, out: str) -> None:
+    document = {"context": 64, "tokens": TOKENS, "at_fixed_weights": [at_weights(ladder, after) for after in AFTER],
+                "at_equal_tokens": [at_equal_tokens(ladder, B, rate) for B in BATCHES for rate in RATES]}
     pathlib.Path(out).write_text(json.dumps(document) + "\n")
 
 
