@@ -211,9 +211,10 @@ int show_report(const Report& report, const Drawn& drawn, bool verbose) {
 
 // How long such a training takes on the fastest rung, and on the first: steps only.
 std::string hours_of(const Study& study, const ReportFlags& flags) {
-  const std::optional<Lead> lead = study.metric ? std::nullopt : lead_of(study);
-  if (!lead || !lead->rung->tokens_per_s || !lead->reference->tokens_per_s)
-    return "Hours for --tokens: no rung is compared with the first by its tokens per second";
+  const char* const none = "Hours for --tokens: no rung is compared with the first by its tokens per second";
+  if (study.metric || why_unusable(study)) return none;
+  const std::optional<Lead> lead = lead_of(study);
+  if (!lead || !lead->rung->tokens_per_s || !lead->reference->tokens_per_s) return none;
   const double tokens = static_cast<double>(*flags.tokens) * static_cast<double>(flags.epochs);
   const auto hours = [&](const StudyRung& rung) { return digits3(tokens / rung.tokens_per_s->median / 3600); };
   return fmt::format("{} of {} tokens: {} hours by {}, {} by {}", number_of(flags.epochs, "epoch"),
