@@ -51,10 +51,17 @@ class Gradients {
     at::Tensor sums;
     Place place;
   };
-  // Leaves that to the end of backward().
-  void leave(Parts parts) { left_.push_back(std::move(parts)); }
+  // Leaves that to the next take_left(), at the end of backward() at last.
+  void leave(Parts parts) {
+    left_bytes_ += parts.sums.nbytes();
+    left_.push_back(std::move(parts));
+  }
+  [[nodiscard]] size_t left_bytes() const { return left_bytes_; }
   // All that was left since the last call.
-  [[nodiscard]] std::vector<Parts> take_left() { return std::exchange(left_, {}); }
+  [[nodiscard]] std::vector<Parts> take_left() {
+    left_bytes_ = 0;
+    return std::exchange(left_, {});
+  }
 
   using Reduce = std::function<void(const at::Tensor& chunk)>;
   // loss.backward(), and what it left. With `reduce`, of a step's last micro-step: it gets each chunk of the buffer
@@ -86,6 +93,7 @@ class Gradients {
   int64_t steps_ = 0;
   std::vector<Parameter> parameters_;
   std::vector<Parts> left_;
+  size_t left_bytes_ = 0;
 };
 
 // The same for a backward pass that may have no such buffers. Where `gradients` is null, it is a new float32 buffer to

@@ -15,6 +15,10 @@ using at::Tensor;
 
 namespace {
 
+// What may be left before it is added up. It must still be in L2 by then, of 50 MB on an H100, where the kernels
+// between have written as well.
+constexpr size_t most_left_bytes = 24 << 20;
+
 void add_up_all(const std::vector<Gradients::Parts>& all) {
   if (all.empty()) return;
   const Node node("model::add_up");
@@ -62,7 +66,9 @@ Tensor strips_of(const Tensor& x) {
 }
 
 void add_up(Gradients* gradients, const Tensor& strips, const Gradients::Place& place) {
-  gradients == nullptr ? add_up_all({{strips, place}}) : gradients->leave({strips, place});
+  if (gradients == nullptr) return add_up_all({{strips, place}});
+  gradients->leave({strips, place});
+  if (gradients->left_bytes() > most_left_bytes) add_up_left(*gradients);
 }
 
 void add_up_left(Gradients& gradients) { add_up_all(gradients.take_left()); }

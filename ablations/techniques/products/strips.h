@@ -8,7 +8,7 @@
 namespace model {
 
 // place.buffer (C) float32 <- the sum over `strips` (strips, C) float32, or added to it. At once if `gradients` is
-// null, else by add_up_left().
+// null, else by the add_up_left() that follows, or as soon as more is left than L2 holds.
 void add_up(Gradients* gradients, const at::Tensor& strips, const Gradients::Place& place);
 
 // x (N, C), by rows -> the sums of its columns over strips of rows (strips, C)
