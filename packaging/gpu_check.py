@@ -35,7 +35,8 @@ TRAINING = "ladder-gpt2 train --model {model} --ladder {ladder} --rung {rung} {t
 # A program whose second commit takes 3 % longer: products, and a number that the device must have computed.
 PLANTED = """import torch
 device = "cuda" if torch.cuda.is_available() else "cpu"
-size, products = 2048 if device == "cuda" else 96, {products}
+size, products = 2048 if device == "cuda" else 160, {products}
+torch.set_num_threads(1)
 a = torch.randn(size, size, device=device) / size ** 0.5
 for step in range(60):
     y = a
@@ -49,13 +50,13 @@ ON_GPU = {"seconds": {"prove": 170, "measure": 540, "sources": 540}, "ladders": 
           "size": "-B 16", "few": "--warmup 5 --steps 5", "study": "--warmup 6 --limit-s 60", "repeats": 4, "batches": "1,4,16,64", "large": "--sweep batch=64",
           "model": "gpt2-124m", "train": "-B 16 -T 1024 --steps 300 --validation-every 100", "modes": "compile,cuda-graphs,fp8",
           "mission": ["gpu", "tf32", "bf16", "graph", "flash", "vocab", "fused_adamw"], "order": ["gpu", "vocab", "tf32", "bf16", "graph", "flash", "fused_adamw"],
-          "attention": "bf16,flash", "graphs": "bf16,graph", "float16": "gpt2-fp16", "pairs": 6,
+          "attention": "bf16,flash", "graphs": "bf16,graph", "float16": "gpt2-fp16", "pairs": 6, "long": "5000",
           "micro": "--benchmark_filter=^(linear_c_fc|head|gelu)/.*/cuda --benchmark_min_time=0.05"}
 ON_CPU = {"seconds": {"prove": 900, "measure": 1500, "sources": 1500}, "ladders": ["tiny"],
           "size": "-B 2 -T 8", "few": "--warmup 4 --steps 3", "study": "", "repeats": 1, "batches": "1,2", "large": "--sweep batch=4",
           "model": "tiny", "train": "-B 2 -T 8 --steps 12 --validation-every 4", "modes": "eager",
           "mission": ["memory", "flash", "fused_adamw"], "order": ["flash", "memory", "fused_adamw"],
-          "attention": "flash", "graphs": "memory,flash", "float16": "tiny", "pairs": 6,
+          "attention": "flash", "graphs": "memory,flash", "float16": "tiny", "pairs": 6, "long": "20",
           "micro": "--benchmark_filter=^gelu/.*/cpu -T 8 --benchmark_min_time=0.001"}
 
 
@@ -292,6 +293,13 @@ def sources(call, plan, gpu, rungs):
     call.step("gate_planted", 90, LADDER, "gate", "--base", "HEAD~1", "--head", "HEAD", "--pairs", str(plan["pairs"]), "--top-up", "0", "--min-effect", "1",
               "--out", str(call.folder / "gate_planted"), "--", os.environ.get("LADDER_PYTHON", sys.executable), "train.py", limit=240, folder=planted, is_slower=True)
     call.study("float16", 120, "ablate", "--ladder", plan["float16"], *size, *few)
+    train = [str(HOME / "ladder-gpt2"), "train", "--model", plan["model"], *plan["train"].split()]
+    call.step("training_float16", 25, *train, "--ladder", plan["float16"], "--rung", [rung for name, rung in rungs if name == plan["float16"]][-1],
+              "--out", "training_float16", limit=90)
+    if plan["text"]:  # long enough that it is not learned by heart
+        longer = [train[0], *re.sub(r"--steps \d+ .*", f"--steps {plan['long']} --validation-every 500", " ".join(train[1:])).split()]
+        call.step("training", 240, *longer, "--ladder", ladder, "--rung", [rung for name, rung in rungs if name == ladder][-1],
+                  "--data", plan["text"], "--out", "training", limit=420)
 
 
 def main():
@@ -301,11 +309,12 @@ def main():
     parser.add_argument("call", choices=["prove", "measure", "sources"])
     parser.add_argument("folder", metavar="DIR", type=Path)
     parser.add_argument("--seconds", type=int, metavar="N", help="what the call may take (default: 170 for prove, 540 for the others)")
+    parser.add_argument("--text", metavar="FILE", type=Path, help="sources: also train 5,000 steps on this token file (.bin), of 80 million tokens or more")
     parser.add_argument("--cpu", action="store_true", help="try the call on a two-layer model without a GPU")
     options = parser.parse_args()
     if options.cpu:
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
-    plan = ON_CPU if options.cpu else ON_GPU
+    plan = (ON_CPU if options.cpu else ON_GPU) | {"text": options.text and str(options.text.resolve())}
     begun = time.monotonic()
     try:
         found = json.loads(subprocess.run([LADDER, "doctor", "--json"], stdout=subprocess.PIPE, check=True).stdout)

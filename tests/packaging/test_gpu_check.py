@@ -42,15 +42,18 @@ def test_all_calls_without_a_gpu(bundle, elsewhere) -> None:
     assert len(losses["rungs"]) == 2 and losses["plan"]["runs_ok"] == 4
     assert {one["name"].split("/")[0] for one in json.loads((folder / "micro.json").read_text())["benchmarks"]} == {"gelu"}
 
-    done = call(bundle / "gpu-check", "sources", "out", "--cpu", **elsewhere)
+    tokens = next(bundle.rglob("*.bin"))
+    done = call(bundle / "gpu-check", "sources", "out", "--cpu", "--text", tokens, **elsewhere)
     found, studies = verdicts(done.stdout), ("without", "order", "graphs", "peers_flash", "gate", "float16")
     assert {found[name] for name in studies} <= {"ok", "no result"}, done.stdout
     assert (folder / "gate_planted" / "gate.json").is_file()  # what it finds is a matter of noise here
+    assert found["training_float16"] == "ok" and len((folder / "training_float16" / "log.jsonl").read_text().splitlines()) == 12
+    assert found["training"] == "ok" and len((folder / "training" / "log.jsonl").read_text().splitlines()) == 20
     for study in ("ladder", "peers", "without", "order"):
         verified = call(bundle / "ladder", "verify", f"out/{study}", **elsewhere)
         assert verified.returncode == 0, verified.stdout + verified.stderr
     rungs = [rung["optimization"] for rung in json.loads((folder / "order" / "study.json").read_text())["rungs"]]
-    assert rungs == ["", "flash", "memory", "fused_adamw"]
+    assert rungs == [None, "flash", "memory", "fused_adamw"]
     assert json.loads((folder / "without" / "plan.json").read_text())["mode"] == "leave-one-out"
     assert json.loads((folder / "gate" / "gate.json").read_text())["verdict"]
     with tarfile.open(folder / "packed" / "measure.tgz") as packed:
