@@ -279,8 +279,8 @@ const Words ablate_words{
                   "What the input costs, from a file that is not in the page cache."},
                  {"ladder ablate --with-peer pytorch --peer-modes eager,compile",
                   "The same work in plain PyTorch, its runs between ours."},
-                 {"ladder ablate --with-peer pytorch --peer-python ~/new/bin/python --peer-python ~/old/bin/python",
-                  "The same in two PyTorch of your own."}},
+                 {"ladder ablate --with-peer pytorch --peer-python ~/new/bin/python",
+                  "The same in a PyTorch of your own."}},
     .common = {"--ladder", "--quick", "--repeats", "--dry-run", "--mode", "--with-peer", "--batch", "--context",
                "--data", "--out", "--resume", "--json"}};
 
