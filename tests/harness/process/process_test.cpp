@@ -110,16 +110,22 @@ TEST_F(Process, KillsAtTheLimitWithEverythingItStarted) {
 TEST_F(Process, AsksNoTerminal) { EXPECT_EQ(shell("read answer < /dev/tty || exit 5", 60).code, 5); }
 
 TEST_F(Process, ProgramsOfOthersEndWithAKilledParent) {
-  const fs::path file = folder_ / "pid";
+  const fs::path file = folder_ / "pid", watched = folder_ / "watched";
   const pid_t parent = ::fork();
   if (parent == 0) {
+    const auto tell = [&](const std::vector<pid_t>& processes) {
+      std::ofstream(watched) << processes.front();
+      return true;
+    };
     (void)harness::run_child({.argv = {"/bin/sh", "-c", "sleep 300 & echo $! > " + file.string() + "; wait"},
                               .log = folder_ / "log",
-                              .of_others = true});
+                              .of_others = true,
+                              .on_look = tell});
     ::_exit(0);
   }
+  // The child runs before it is watched. Killed in between, the parent would leave it behind.
   pid_t grandchild = 0;
-  while (grandchild == 0) {
+  while (grandchild == 0 || !fs::exists(watched)) {
     std::ifstream stream(file);
     if (!(stream >> grandchild)) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
