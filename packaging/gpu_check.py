@@ -110,14 +110,16 @@ class Call:
         with self.lock:  # whole lines: several threads say something
             self.verdicts.add(verdict)
             if verdict in ("ok", "no result"):
-                self.made_file.open("a", encoding="utf-8").write(name + "\n")
+                with self.made_file.open("a", encoding="utf-8") as file:
+                    file.write(name + "\n")
             for file in (self.summary, sys.stdout):
                 with contextlib.suppress(OSError):  # nobody reads
                     file.write(line)
                     file.flush()
 
-    def step(self, name, seconds, *command, quiet=False, record=None, limit=None, folder=None, is_slower=False, **environment):
-        """Runs a program that takes so many seconds, and says how it ended; its verdict. `quiet` says only what failed."""
+    def step(self, name, seconds, *command, quiet=False, record=None, limit=None, folder=None, planted=None, **environment):
+        """Runs a program that takes so many seconds, and says how it ended; its verdict. `quiet` says only what failed.
+        `planted`: the gate.json of a gate that must find a slowdown."""
         begun, log = time.monotonic(), self.folder / "logs" / f"{name.replace('/', '.')}.log"
         if name in self.made:
             return "ok"
@@ -137,9 +139,10 @@ class Call:
                 with contextlib.suppress(ProcessLookupError):  # what it has left behind
                     os.killpg(process.pid, signal.SIGKILL)
                 found = json.loads(record.read_text(encoding="utf-8")) if record and record.is_file() else None
-                if is_slower:  # it was planted: a gate that finds it ends with 1
-                    status = {0: "nothing was found", 1: 0}.get(status, status)
                 verdict, words = judged(status, log.read_text(encoding="utf-8", errors="backslashreplace"), found)
+                gate = json.loads(planted.read_text(encoding="utf-8"))["verdict"] if planted and planted.is_file() else None
+                if gate in ("REGRESSION", "SAME", "IMPROVEMENT"):
+                    verdict, words = "ok" if gate == "REGRESSION" else "FAILED", f"of the planted slowdown the gate says {gate}"
         except Exception as fault:  # whatever this is, the other steps are still worth making
             verdict, words = "FAILED", f"{type(fault).__name__}: {fault}"
         if not quiet or verdict == "FAILED":
@@ -150,7 +153,8 @@ class Call:
         """A study that ends when its seconds do; a second call goes on with it."""
         budget = ["--budget-s", str(max(int(min(seconds, self.left()) - 10), 1))] if command == "ablate" else []
         if (self.folder / name / "plan.json").is_file():
-            words = [word for word in words if word.startswith("ladder-gpt2 ")] + ["--resume"]  # a command is named again
+            named = [word for word in words if word.startswith("ladder-gpt2 ")] + (["--base", LADDER] if command == "gate" else [])
+            words = [*named, "--resume"]  # programs are named again
         else:
             words = [*words, "--force"] if command != "measure" else words
         self.step(name, min(seconds, 30), LADDER, command, *words, *budget, "--out", name, limit=1.5 * seconds + 20,
@@ -267,6 +271,10 @@ def score(call, gpu):
                          f"{step['ms']} ms [{step['low']} to {step['high']}], measured {ms:.2f}", time.monotonic())
 
 
+def last_of(rungs, ladder):
+    return [rung for name, rung in rungs if name == ladder][-1]
+
+
 def sources(call, plan, gpu, rungs):
     ladder = plan["ladders"][0]
     whole = json.loads((HOME / "share" / "gpt2-ladder" / "ladders" / f"{ladder}.json").read_text(encoding="utf-8"))
@@ -279,27 +287,35 @@ def sources(call, plan, gpu, rungs):
     call.study("graphs", 120, "ablate", "--ladder", ladder, "--sweep", f"batch={plan['batches']}", "--rung", plan["graphs"], *few)
     for rung in plan["attention"].split(","):
         peers(call, plan, gpu, f"peers_{rung}", 120, ladder, rung, "eager,compile" if gpu else "eager", f"-B {plan['batches']}".split())
-    call.study("gate", 100, "gate", "--ladder", ladder, "--rung", [rung for name, rung in rungs if name == ladder][-1], *size, "--base", LADDER,
+    call.study("gate", 100, "gate", "--ladder", ladder, "--rung", last_of(rungs, ladder), *size, "--base", LADDER,
                "--pairs", str(plan["pairs"]), "--top-up", "0", *plan["few"].split())
-    planted = call.folder / "planted"
-    if not (planted / ".git").is_dir() and shutil.which("git"):
-        planted.mkdir(exist_ok=True)
-        git = ["git", "-C", str(planted), "-c", "user.name=gpu-check", "-c", "user.email=gpu-check@localhost"]
-        subprocess.run([*git, "init", "-q"], check=True)
-        for products in (200, 206):
-            (planted / "train.py").write_text(PLANTED.format(products=products), encoding="utf-8")
-            subprocess.run([*git, "add", "train.py"], check=True)
-            subprocess.run([*git, "commit", "-q", "-m", f"{products} products"], check=True)
-    call.step("gate_planted", 90, LADDER, "gate", "--base", "HEAD~1", "--head", "HEAD", "--pairs", str(plan["pairs"]), "--top-up", "0", "--min-effect", "1",
-              "--out", str(call.folder / "gate_planted"), "--", os.environ.get("LADDER_PYTHON", sys.executable), "train.py", limit=240, folder=planted, is_slower=True)
+    planted_gate(call, plan)
     call.study("float16", 120, "ablate", "--ladder", plan["float16"], *size, *few)
     train = [str(HOME / "ladder-gpt2"), "train", "--model", plan["model"], *plan["train"].split()]
-    call.step("training_float16", 25, *train, "--ladder", plan["float16"], "--rung", [rung for name, rung in rungs if name == plan["float16"]][-1],
+    call.step("training_float16", 25, *train, "--ladder", plan["float16"], "--rung", last_of(rungs, plan["float16"]),
               "--out", "training_float16", limit=90)
     if plan["text"]:  # long enough that it is not learned by heart
         longer = [train[0], *re.sub(r"--steps \d+ .*", f"--steps {plan['long']} --validation-every 500", " ".join(train[1:])).split()]
-        call.step("training", 240, *longer, "--ladder", ladder, "--rung", [rung for name, rung in rungs if name == ladder][-1],
+        call.step("training", 240, *longer, "--ladder", ladder, "--rung", last_of(rungs, ladder),
                   "--data", plan["text"], "--out", "training", limit=420)
+
+
+def planted_gate(call, plan):
+    """A gate of two commits, the second of which is slower."""
+    folder, out = call.folder / "planted", call.folder / "gate_planted"
+    if not shutil.which("git"):
+        return call.say("no result", "gate_planted", "git is missing", time.monotonic())
+    if not (folder / ".git").is_dir():
+        folder.mkdir(exist_ok=True)
+        git = ["git", "-C", str(folder), "-c", "user.name=gpu-check", "-c", "user.email=gpu-check@localhost"]
+        subprocess.run([*git, "init", "-q"], check=True)
+        for products in (200, 206):
+            (folder / "train.py").write_text(PLANTED.format(products=products), encoding="utf-8")
+            subprocess.run([*git, "add", "train.py"], check=True)
+            subprocess.run([*git, "commit", "-q", "-m", f"{products} products"], check=True)
+    of_pairs = ["--resume"] if (out / "plan.json").is_file() else ["--pairs", str(plan["pairs"]), "--top-up", "0", "--min-effect", "1"]
+    return call.step("gate_planted", 90, LADDER, "gate", "--base", "HEAD~1", "--head", "HEAD", *of_pairs, "--out", str(out), "--",
+                     os.environ.get("LADDER_PYTHON", sys.executable), "train.py", limit=240, folder=folder, planted=out / "gate.json")
 
 
 def main():

@@ -84,10 +84,11 @@ def started(tmp_path):
     (tmp_path / "doctor").write_text(DOCTOR)
     processes = []
 
-    def start(name, graph="", tests="", seconds=600):
+    def start(name, graph="", tests="", seconds=600, planted=":"):
         script(tmp_path / "bin" / "ladder", f"""for last; do :; done; case "$*" in
             *--json*) cat {tmp_path}/doctor;;
             *"run "*"--rung graph"*) {graph};;
+            "gate "*gate_planted*) {planted};;
             "run "*) cp {tmp_path}/good "$last";;
             *"--out ladder") echo '3 runs were not made: the budget of 1 s is spent; resume with: ...';;
             profile*--counters*) echo note: this; echo ladder: counters are not permitted >&2; exit 3;; esac""")
@@ -155,6 +156,25 @@ def test_measuring_goes_on_too(started, tmp_path) -> None:
     assert again["ladder"] == "partly" and not {"losses", "trace/flash"} & set(again)  # they were made
     command = (tmp_path / "out" / "logs" / "ladder.log").read_text().splitlines()[0]
     assert re.search(r"ladder ablate --resume --budget-s \d+ --out ladder$", command), command
+
+
+@pytest.mark.parametrize("verdict, status, expected", [("REGRESSION", 1, "ok"), ("SAME", 0, "FAILED"), ("FAILED", 1, "FAILED"), ("INCONCLUSIVE", 3, "no result")])
+def test_a_planted_slowdown_must_be_found(started, tmp_path, verdict, status, expected) -> None:
+    """A gate ends with 1 also where the head failed."""
+    (tmp_path / "doctor").write_text(DOCTOR.replace('"gpt2-fp16": []', '"gpt2-fp16": [{"rung": "fp16", "status": "can be measured"}]'))
+    out = tmp_path / "out" / "gate_planted"
+    found = verdicts(started("sources", planted=f"mkdir -p {out}; echo '{{\"verdict\": \"{verdict}\"}}' > {out}/gate.json; exit {status}").communicate(timeout=600)[0])
+    assert found["gate_planted"] == expected and found["gate"] == "ok", found
+    assert len((tmp_path / "out" / "planted" / "train.py").read_text().splitlines()) > 5
+
+
+def test_a_gate_is_resumed_with_its_program(started, tmp_path) -> None:
+    (tmp_path / "doctor").write_text(DOCTOR.replace('"gpt2-fp16": []', '"gpt2-fp16": [{"rung": "fp16", "status": "can be measured"}]'))
+    (tmp_path / "out" / "gate").mkdir(parents=True)
+    (tmp_path / "out" / "gate" / "plan.json").touch()
+    started("sources").communicate(timeout=600)
+    command = (tmp_path / "out" / "logs" / "gate.log").read_text().splitlines()[0]
+    assert command.endswith(f"gate --base {tmp_path}/bin/ladder --resume --out gate"), command
 
 
 def test_a_step_that_the_seconds_do_not_suffice_for_is_not_begun(started, tmp_path) -> None:
