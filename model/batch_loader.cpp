@@ -46,9 +46,9 @@ BatchLoader::~BatchLoader() = default;
 size_t BatchLoader::begin_of(size_t sequence) const {
   const auto T = static_cast<size_t>(T_);
   if (kind_ == Windows::random) return splitmix64(seed_, made_ * (window_ / T) + sequence) % (size_ - T);
-  const auto windows = static_cast<size_t>((size_ - 1) / window_);
-  const size_t first = seed_ == 0 ? 0 : splitmix64(seed_) % windows;
-  return (first + made_) % windows * window_ + sequence * T;
+  const auto count = static_cast<size_t>(windows());
+  const size_t first = seed_ == 0 ? 0 : splitmix64(seed_) % count;
+  return (first + made_) % count * window_ + sequence * T;
 }
 
 void BatchLoader::gather(const at::Tensor& inputs, const at::Tensor& targets) {

@@ -139,8 +139,7 @@ TEST_F(Fp8Kernels, GradientsOfWhatIsAdded) {
                                                                        .sums_branch = true,
                                                                        .N = N,
                                                                        .C = C,
-                                                                       .copy = copies.to().values,
-                                                                       .copy_scales = copies.to().scales},
+                                                                       .copies = copies.to()},
                                                                       stream_for(sum));
       EXPECT_TRUE(at::equal(gradient, of_sum)) << "nothing is added to it";
       copies.expect_of("add_norm_backward", gradient);

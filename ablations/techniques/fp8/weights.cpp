@@ -24,13 +24,13 @@ std::vector<Fp8Parameter> fp8_parameters(const std::vector<Parameter>& all, Fp8 
   };
   std::vector<Fp8Parameter> found;
   for (const Parameter& one : all) {
-    if (one.name == "wte.weight") found.push_back({"head", one, named("ln_f.weight"), named("ln_f.bias"), {}});
+    if (one.name == "wte.weight") found.push_back({"head", one, named("ln_f.weight"), named("ln_f.bias")});
     for (const auto& [end, name, norm] :
          {Kind{"attn.c_attn.weight", "c_attn", "ln_1"}, Kind{"mlp.c_fc.weight", "c_fc", "ln_2"},
           Kind{"mlp.c_proj.weight", "mlp_proj", nullptr}}) {
       if (which != Fp8::all || !one.name.ends_with(end)) continue;
       const std::string block = one.name.substr(0, one.name.size() - std::string(end).size());
-      found.push_back({name, one, {}, {}, {}});
+      found.push_back({name, one});
       if (norm == nullptr) {
         found.back().bias = named(block + "mlp.c_proj.bias");
         continue;

@@ -15,8 +15,8 @@ namespace model {
 struct Fp8Parameter {
   std::string name;  // "c_fc"
   Parameter weight;
-  at::Tensor norm_weight, norm_bias;  // undefined where it is something else
-  at::Tensor bias;                    // where what makes its result's gradient shall copy that
+  at::Tensor norm_weight = {}, norm_bias = {};  // undefined where it is something else
+  at::Tensor bias = {};                         // its own, where who makes its result's gradient copies that, too
 };
 std::vector<Fp8Parameter> fp8_parameters(const std::vector<Parameter>& all, Fp8 which);
 

@@ -7,6 +7,8 @@
 // Moves 4 N C elements forward (x, y, s, n) and 4 N C backward (upstream(s), upstream(n), s, ds). Where branches have
 // another type than the stream, 5 N C backward: ds is written in both.
 //
+// With copies in fp8 N C bytes more, forward or backward.
+//
 // A warp has a row. Forward, where the row is no longer than `Columns` * 32, each lane keeps its part in registers. The
 // row is then read once, all of it at once, and the variance comes from the differences. Longer rows, and rows that are
 // no multiple of 16 bytes, are read again for each of three passes (Columns = 0). By then they come from L1 or L2.
@@ -234,7 +236,7 @@ __global__ __launch_bounds__(tile_threads, Columns > 0
           float values[Width];
 #pragma unroll
           for (int e = 0; e < Width; ++e) values[e] = to_float(of_branch.values[e]);
-          store_8_fp8(a.copy + row * C + c, values, factor, __NV_E4M3);
+          store_8_fp8(a.copies.values + row * C + c, values, factor, __NV_E4M3);
         };
         for_lanes_part([&](int c) {
           if constexpr (tiled) {
@@ -245,7 +247,7 @@ __global__ __launch_bounds__(tile_threads, Columns > 0
             copy(c, load<Width>(a.branch_gradient + row * C + c));
           }
         });
-        if (lane() == 0) a.copy_scales[row] = 1.0F / factor;
+        if (lane() == 0) a.copies.scales[row] = 1.0F / factor;
       }
     }
     if constexpr (tiled) {
@@ -370,7 +372,8 @@ bool add_norm_backward(const AddNormBackward<T, B, W>& a, cudaStream_t stream) {
     launch("add_norm_backward", kernel, grid_of(of_blocks), {tile_threads, shared_bytes}, stream, a);
   };
   constexpr bool may_copy = std::is_same_v<B, bf16>;
-  if (a.copy != nullptr && !(may_copy && whole)) throw std::invalid_argument("add_norm: no fp8 copies of such rows");
+  if (a.copies.values != nullptr && !(may_copy && whole))
+    throw std::invalid_argument("add_norm: no fp8 copies of such rows");
   if (a.N == 0) return tiled;
   if (!tiled) {  // the weight's gradient first: `gradient` may be `of_normalized`
     launch("add_norm_weight_gradient", add_norm_weight_gradient_kernel<T, B, W>,
@@ -388,7 +391,7 @@ bool add_norm_backward(const AddNormBackward<T, B, W>& a, cudaStream_t stream) {
   };
   if (!whole) {
     run(add_norm_backward_kernel<T, B, W, 1, 0, false>, ceil_div(a.N, tile_rows), 0);
-  } else if (a.copy == nullptr) {
+  } else if (a.copies.values == nullptr) {
     run_vectors(std::false_type());
   } else {
     run_vectors(std::bool_constant<may_copy>());

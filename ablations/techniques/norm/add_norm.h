@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ablations/techniques/cuda/types.h"
+#include "ablations/techniques/fp8/row_copies.h"
 
 #include <cstdint>
 
@@ -44,10 +45,7 @@ struct AddNormBackward {
   float* partials;
   bool sums_branch;
   int64_t N, C;
-  // y's gradient in fp8 e4m3, too, each row by its greatest number (fp8/row_copies.h); null: not wanted. B is bfloat16,
-  // C a multiple of 8.
-  uint8_t* copy = nullptr;       // (N, C)
-  float* copy_scales = nullptr;  // (N)
+  RowCopies copies = {};  // of y's gradient; null: not wanted. B is bfloat16, C a multiple of 8.
 };
 template <class T, class B>
 int64_t add_norm_backward_strips(int64_t N, int64_t C);  // of `partials`

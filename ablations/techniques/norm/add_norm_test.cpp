@@ -193,21 +193,21 @@ Backward backward(const Inputs<P>& in, const Upstream<P>& upstream, bool accumul
     Buffer<uint8_t> copy(copies ? N * C : 0);
     Buffer<T>* gradient = place == Place::of_sum ? &*up.of_sum : &own;
     if constexpr (!mixed) gradient = place == Place::of_normalized ? &up.of_normalized : gradient;
-    const bool all = add_norm_backward<T, B, typename P::W>({.of_sum = up.of_sum ? up.of_sum->data() : nullptr,
-                                                             .of_normalized = up.of_normalized.data(),
-                                                             .sum = in.x.data(),
-                                                             .weight = in.weight.data(),
-                                                             .mean = mean.data(),
-                                                             .rstd = rstd.data(),
-                                                             .gradient = gradient->data(),
-                                                             .branch_gradient = mixed ? of_branch.data() : nullptr,
-                                                             .partials = partials.data(),
-                                                             .sums_branch = true,
-                                                             .N = rows,
-                                                             .C = columns,
-                                                             .copy = copies ? copy.data() : nullptr,
-                                                             .copy_scales = copies ? copy_scales.data() : nullptr},
-                                                            nullptr);
+    const bool all =
+        add_norm_backward<T, B, typename P::W>({.of_sum = up.of_sum ? up.of_sum->data() : nullptr,
+                                                .of_normalized = up.of_normalized.data(),
+                                                .sum = in.x.data(),
+                                                .weight = in.weight.data(),
+                                                .mean = mean.data(),
+                                                .rstd = rstd.data(),
+                                                .gradient = gradient->data(),
+                                                .branch_gradient = mixed ? of_branch.data() : nullptr,
+                                                .partials = partials.data(),
+                                                .sums_branch = true,
+                                                .N = rows,
+                                                .C = columns,
+                                                .copies = {copies ? copy.data() : nullptr, copy_scales.data()}},
+                                               nullptr);
     std::vector<FinishColumns> finish;
     for (float* const sums : {weight_gradient.data(), bias_gradient.data(), added_bias_gradient.data()}) {
       if (finish.size() == 2 && !all) break;

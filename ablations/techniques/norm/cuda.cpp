@@ -71,8 +71,7 @@ void backward(const AddNormKernels::Backward& a) {
                                                               .sums_branch = of_branch,
                                                               .N = N,
                                                               .C = C,
-                                                              .copy = copies.values,
-                                                              .copy_scales = copies.scales},
+                                                              .copies = copies},
                                                              stream_for(a.sum));
     add_up(a.gradients, strips[0], a.d_weight);
     add_up(a.gradients, strips[1], a.d_bias);

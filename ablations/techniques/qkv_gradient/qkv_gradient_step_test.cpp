@@ -65,18 +65,4 @@ TEST(JoinedQkvGradient, GoesIntoItsBufferOnce) {
   }
 }
 
-// A step's sums go out of L2 before its end. What is small waits for the others.
-TEST(AddUp, WaitsForNoMoreThanL2Holds) {
-  const Tensor small = random({8}, at::kFloat), large = random({2048}, at::kFloat);
-  Gradients gradients(std::vector<Parameter>{{"small", small}, {"large", large}});
-  gradients.begin_step();
-  add_up(&gradients, at::ones({3, 8}), gradients.place_of(small));
-  EXPECT_EQ(gradients.left_bytes(), 96U);
-  add_up(&gradients, at::ones({4096, 2048}), gradients.place_of(large));
-  EXPECT_EQ(gradients.left_bytes(), 0U);
-  EXPECT_TRUE(gradients.take_left().empty());
-  EXPECT_TRUE(small.grad().eq(3).all().item<bool>());
-  EXPECT_TRUE(large.grad().eq(4096).all().item<bool>());
-}
-
 }  // namespace qkv_gradient_step_test
