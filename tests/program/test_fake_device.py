@@ -524,7 +524,7 @@ def test_gpu_check_asks_for_what_the_program_makes(environment, device, ladder, 
         (home / "bin" / name.lower()).symlink_to(os.environ.get(name) or pytest.skip(f"{name} is not set"))
     (home / "share").mkdir()
     (home / "share" / "gpt2-ladder").symlink_to(ROOT)
-    plan = {"size": "--model tiny -B 2 -T 16", "few": "--warmup 4 --steps 3", "study": "--warmup 4 --steps 3", "repeats": 1, "modes": "eager",
+    plan = {"size": "--model tiny -B 2 -T 16", "few": "--warmup 4 --steps 3", "study": "--warmup 4 --steps 3 --repeats 1", "repeats": 1, "modes": "eager",
             "large": "--model tiny -T 16 --sweep batch=4", "model": "tiny", "train": "-B 2 -T 16 --steps 8 --validation-every 4",
             "micro": "--benchmark_filter=^gelu/.*/cuda -B 1 -T 128 --benchmark_min_time=0.001"}
     done = subprocess.run([sys.executable, "-c", f"import gpu_check, sys; gpu_check.ON_GPU |= {plan}; sys.exit(gpu_check.main())", "measure", "out"],
