@@ -61,7 +61,7 @@ def test_all_calls_without_a_gpu(bundle, elsewhere) -> None:
     assert {"summary.txt", "ladder/study.json", "logs/peers.log", "trace/flash/flash.trace.json"} <= names
     assert not [name for name in names if name.endswith((".timeline.json", ".safetensors"))]
     again = call(bundle / "gpu-check", "measure", "out", "--cpu", **elsewhere)
-    assert again.returncode == 0 and set(verdicts(again.stdout)) == {"tiny/gpu", "tiny/graph"}, again.stdout  # all the rest was made
+    assert again.returncode == 0 and again.stdout == "", again.stdout  # all was made
 
 
 # ---- With made-up programs: $1 is the command, and so on
