@@ -296,8 +296,8 @@ def test_a_window_lasts_long_enough_for_the_energy_counter(run, ladder, device, 
                   "--out", tmp_path / "study", variables=device)
     assert "traces that the budget left no time for: " in done.stderr, done.stderr
     assert read_json(tmp_path / "study" / "plan.json")["least_window_s"] == 1.5
-    (first,) = (tmp_path / "study" / "records").glob("*.json")
-    assert read_json(first)["status"] == "ok" and len(read_json(first)["timing"]["step_ms"]) > 4 + 20
+    records = [read_json(path) for path in (tmp_path / "study" / "records").glob("*.json")]  # a quick machine makes two in a second
+    assert records and all(record["status"] == "ok" and len(record["timing"]["step_ms"]) > 4 + 20 for record in records)
 
 
 def test_too_little_memory_is_said_with_what_was_asked_and_what_was_there(run) -> None:
