@@ -169,11 +169,14 @@ Json to_json(const MemoryPlan& plan) {
           {"peak", name_of_moment(peak)},
           {"tensor_bytes", plan.memory.at(peak).tensors()},
           {"total_bytes", plan.memory.total()},
+          {"is_least", plan.memory.is_least},
           {"memory_bytes", plan.limit ? Json(*plan.limit) : Json()},
           {"memory_of", plan.limit_of},
           {"fits", plan.limit ? Json(plan.fits()) : Json()},
           {"largest_batch", plan.limit ? Json(plan.largest_batch) : Json()}};
 }
+
+static const char* about(const MemoryPlan& plan) { return plan.memory.is_least ? "at least" : "about"; }
 
 std::string parts_text(const MemoryPlan& plan) {
   const RunOptions& step = plan.step;
@@ -181,8 +184,8 @@ std::string parts_text(const MemoryPlan& plan) {
   const std::string micro_steps = step.accumulation > 1 ? fmt::format(", {} micro-steps", step.accumulation) : "";
   const std::string rule = std::string(columns(), '-') + "\n";
   std::string text =
-      wrapped(fmt::format("{}, B={} T={}{}, on a {}: about {:.2f} GiB, {}", step.model, step.B, step.T, micro_steps,
-                          on_gpu(plan) ? "GPU" : "CPU", gib(plan.memory.total()), moment_words(peak))) +
+      wrapped(fmt::format("{}, B={} T={}{}, on a {}: {} {:.2f} GiB, {}", step.model, step.B, step.T, micro_steps,
+                          on_gpu(plan) ? "GPU" : "CPU", about(plan), gib(plan.memory.total()), moment_words(peak))) +
       fmt::format("\n{:<14}{:>9}{:>9}\n", "GiB", "largest", "at peak") + rule;
   for (const Row& row : rows_of_memory(plan.memory)) {
     if (row.largest == 0) continue;
@@ -198,7 +201,7 @@ std::string parts_text(const MemoryPlan& plan) {
 }
 
 std::string verdict_text(const MemoryPlan& plan) {
-  const std::string takes = fmt::format("its step takes about {:.2f} GiB", gib(plan.memory.total()));
+  const std::string takes = fmt::format("its step takes {} {:.2f} GiB", about(plan), gib(plan.memory.total()));
   if (!plan.limit) return fmt::format("{}, compared with nothing: {}", takes, plan.limit_of);
   return fmt::format("B={} {}: {}, and {}; {}", plan.step.B, plan.fits() ? "fits" : "does not fit", takes,
                      plan.limit_of, fitting_text(plan.largest_batch));

@@ -134,6 +134,9 @@ StepMemory step_memory(const Config& config, const Recipe& recipe, int64_t B, in
     parts.allocator = allocator;
     parts.process = of_process(size);
   }
+  const double others = loss.weights + loss.optimizer + loss.activations;
+  memory.is_least = size.on_cpu && recipe.host_memory == HostMemory::keep &&
+                    (loss.attention > others || (!fused_loss && loss.logits > others));
   return memory;
 }
 

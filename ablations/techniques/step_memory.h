@@ -29,8 +29,8 @@
 //                the last step's gradients before this step makes its own: as many bytes as products write gradients.
 //                Between the matrices that attention keeps, it leaves gaps of two more in each layer, less what else
 //                the layer keeps there. It may cut up the place of the fused loss's chunk: half a chunk is counted.
-//                Attention's matrices may be more than all else that forward finds and leaves. Then it takes up to
-//                twice what is counted here, more or less from step to step. On a GPU 0.2 GiB, and one more matrix of
+//                Attention's matrices, or the logits, may be more than all else that forward finds and leaves. Then a
+//                run takes up to three times what is counted here (is_least). On a GPU 0.2 GiB, and one more matrix of
 //                logits as the loss takes them. PyTorch's allocator reserves as much on the fake device, within 20 %.
 #pragma once
 
@@ -66,6 +66,7 @@ struct StepMemory {
 
   std::array<Parts, all_moments.size()> parts;  // by Moment
   double left_by_forward = 0;                   // what a record counts as activations
+  bool is_least = false;                        // a run may take three times as much, more or less from step to step
 
   [[nodiscard]] const Parts& at(Moment moment) const { return parts[static_cast<size_t>(moment)]; }
   [[nodiscard]] Moment peak() const;

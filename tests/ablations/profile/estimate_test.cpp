@@ -96,10 +96,7 @@ TEST(Estimate, OfMemoryIsWithinFourteenPercentOfEveryRecordedPeak) {
     // Of a GPU PyTorch's allocator told what it had given out; the context and libraries come on top.
     const double planned = record.is_on_gpu() ? memory.at(memory.peak()).tensors() : memory.total();
     const StepMemory::Parts& loss = memory.at(Moment::loss);
-    const bool is_chance =
-        model::recipe_from_json(record.recipe, file.string()).host_memory == model::HostMemory::keep &&
-        loss.attention > loss.weights + loss.optimizer + loss.activations;
-    if (is_chance) {
+    if (memory.is_least) {
       EXPECT_GT(peak, memory.at(memory.peak()).tensors());
       ++left_out;
     } else {
@@ -114,7 +111,7 @@ TEST(Estimate, OfMemoryIsWithinFourteenPercentOfEveryRecordedPeak) {
     ++runs;
   }
   EXPECT_GE(runs, 200U);
-  EXPECT_EQ(left_out, 7U) << "T=2048, 4096 and 8192 of the long contexts";
+  EXPECT_EQ(left_out, 7U + 32U) << "T=2048, 4096 and 8192 of the long contexts; the whole way's rungs with logits";
 }
 
 TEST(Estimate, WithoutASpeedThereIsNoTimeButMemory) {
