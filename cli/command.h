@@ -106,6 +106,7 @@ int ladder(int argc, char** argv);
 
 // The commands that need no PyTorch.
 void add_measure(CommandLine& line);
+void add_read(CommandLine& line);
 void add_report(CommandLine& line);
 void add_history(CommandLine& line);
 void add_verify(CommandLine& line);

@@ -30,6 +30,7 @@ const std::vector<ListedCommand> listed_commands{
     {"Measure", "doctor", "what this machine can measure, and what to fix"},
     {"Measure", "ablate", "measure a ladder: what each optimization brings"},
     {"Measure", "measure", "compare any training program's commands, step by step"},
+    {"Measure", "read", "compare logs that exist, by their own clocks"},
     {"Measure", "run", "one run in this process, with its proofs"},
     {"Measure", "profile", "where the time of a step goes, and why a rung is faster"},
     {"Report", "report", "draw a study, two side by side, or a training"},
@@ -111,7 +112,7 @@ const Command* CommandLine::find(const std::string& name) const {
 
 void add_commands_of_ladder(CommandLine& line) {
   for (auto* const add :
-       {add_measure, add_report, add_history, add_verify, add_merge, add_compare, add_gate, add_help}) {
+       {add_measure, add_read, add_report, add_history, add_verify, add_merge, add_compare, add_gate, add_help}) {
     add(line);
   }
 }

@@ -46,7 +46,7 @@ std::string for_shell(const std::string& given) {
 
 std::string command_again(const Study& study) {
   if (!study.typed) return "";
-  Words words{"ladder", study.rungs.front().command ? "measure" : "ablate"};
+  Words words{"ladder", study.from_logs ? "read" : study.rungs.front().command ? "measure" : "ablate"};
   for (const std::string& word : study.typed->flags) {
     if (word != "--quick" || study.quick) words.push_back(word);  // the whole ladder followed
   }

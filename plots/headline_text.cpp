@@ -303,8 +303,10 @@ std::string figures_line(const Study& study) {
   if (lead) {
     const std::string interval = spread(lead->speedup->ratio, *lead->speedup);
     if (!interval.empty()) {
-      parts.push_back(fmt::format("{} {} ({:.4g} %, {} of runs)", times(lead->speedup->ratio), interval,
-                                  100 * study.statistics.confidence, number_of(lead->speedup->pairs, "pair")));
+      const std::string runs = study.from_logs ? fmt::format("{} and {} logs", first->runs_ok, last->runs_ok)
+                                               : number_of(lead->speedup->pairs, "pair") + " of runs";
+      parts.push_back(fmt::format("{} {} ({:.4g} %, {})", times(lead->speedup->ratio), interval,
+                                  100 * study.statistics.confidence, runs));
     }
   }
   return fmt::format("{}", fmt::join(parts, " \u00b7 "));
@@ -333,7 +335,7 @@ static std::vector<std::string> command_verdicts(const Study& study) {
 // What so many pairs could have shown, and how many would show 5 %. An interval's width falls with their root.
 static std::string what_would_show(const Study& study) {
   const std::optional<Lead> lead = lead_of(study);
-  if (!of_commands(study) || !lead || direction_of(*lead->speedup) != Direction::unclear) return "";
+  if (!of_commands(study) || study.from_logs || !lead || direction_of(*lead->speedup) != Direction::unclear) return "";
   const Ratio& ratio = *lead->speedup;
   if (!ratio.lo || !ratio.hi || *ratio.lo <= 0) return "";
   constexpr double wanted = 0.05, most = 1000;
@@ -366,7 +368,7 @@ std::vector<std::string> lines_of(const Study& study) {
   std::vector<std::string> lines{figures_line(study)};
   if (study.mode == Mode::sweep && best_at_largest(study) != nullptr) lines.push_back(sweep_headline(study) + ".");
   // A quick look's last rung has every optimization, not only the one that it is called by.
-  const std::vector<NamedRatio> worths = study.quick ? std::vector<NamedRatio>{} : worths_of(study);
+  const std::vector<NamedRatio> worths = study.quick || study.from_logs ? std::vector<NamedRatio>{} : worths_of(study);
   const std::optional<Lead> lead = lead_of(study);
   const bool has_lead = !lead || direction_of(*lead->speedup) == Direction::faster;
   const bool in_headline = leads_with_worths(study);
@@ -399,6 +401,10 @@ std::vector<std::string> lines_of(const Study& study) {
           fmt::format("{} starts {} s later, so it pays from step {} on.", in_quotes(shortened(rung.title, 40)),
                       digits3(rung.command->first_step_s - study.rungs.front().command->first_step_s), *step));
     }
+  }
+  for (const StudyRung& rung : study.rungs) {
+    if (const std::string numbers = last_numbers(study, rung); !numbers.empty())
+      lines.push_back(fmt::format("{} at the end: {}.", in_quotes(shortened(rung.title, 40)), numbers));
   }
   lines.push_back(peers_line(study, peers_of(study)));
   lines.push_back(what_would_show(study));

@@ -159,7 +159,7 @@ void add_looks(const Study& study, std::vector<Remark>& remarks) {
           fmt::format("Nothing that can be seen differs with {}: is the flag read?", in_quotes(rung.title)));
     }
   }
-  if (unseen.empty()) return;
+  if (unseen.empty() || study.from_logs) return;
   say(remarks, Severity::info, "not-proven",
       fmt::format("Not proven: nobody looked whether {} took effect.", fmt::join(unseen, ", ")),
       "`ladder measure --look` asks PyTorch.");
@@ -212,7 +212,7 @@ std::vector<Remark> remarks_of(const Study& study, const std::vector<ReportedRun
                     number_of(std::ranges::count_if(study.rungs, is_limited), "rung"), in_quotes(last->title),
                     clock_words(study, *last)));
   }
-  if (study.device.kind == DeviceKind::cpu) {
+  if (study.device.kind == DeviceKind::cpu && !study.from_logs) {
     say(remarks, Severity::info, "cpu", "These are CPU figures; they say nothing about a GPU.");
   }
   if (const StudyRung* last = last_of(study, [](const StudyRung& rung) { return mfu_of(rung).has_value(); })) {

@@ -123,6 +123,18 @@ std::string compared_unit(const Study& study) {
   return unit == "run" ? "s per run" : "ms per " + unit;
 }
 
+std::string last_numbers(const Study& study, const StudyRung& rung) {
+  if (!study.from_logs) return "";
+  const std::string compared = study.metric ? study.metric->name : "";
+  std::vector<std::string> words;
+  for (const auto& [name, number] : rung.numbers) {
+    const std::string interval =
+        number.lo && number.hi ? fmt::format(" [{:.5g} - {:.5g}]", *number.lo, *number.hi) : "";
+    if (name != compared) words.push_back(fmt::format("{} {:.5g}{}", name, number.median, interval));
+  }
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
 bool of_commands(const Study& study) { return !study.rungs.empty() && study.rungs.front().command.has_value(); }
 
 std::optional<double> mfu_of(const StudyRung& rung) { return rung.mfu ? rung.mfu->value : std::nullopt; }
@@ -250,6 +262,7 @@ std::string model_on_device(const std::string& model, const std::string& device)
 }
 
 std::string title_of(const Study& study) {
+  if (study.from_logs) return title_from(study.ladder.title, "", study.created, false);
   if (of_commands(study)) {
     return title_from(fmt::format("{} on {}", study.ladder.title, short_device(study.device.name)), "", study.created,
                       study.device.kind == DeviceKind::cpu);

@@ -25,6 +25,8 @@ std::string in_quotes(const std::string& name);
 
 // Whether it is of commands (`ladder measure`), not of recipes.
 bool of_commands(const Study& study);
+// Of a side of logs: "val loss 3.28 [3.277 - 3.283], seconds 79.7 [79.5 - 79.8]", but for what is compared. Else empty.
+std::string last_numbers(const Study& study, const StudyRung& rung);
 // Commands that are compared with the first, none of which adds to the one before.
 bool are_independent(const Study& study);
 // What a time is of: "step", or what all commands' numbers count in its place: "line", "sample", "0.1 %".

@@ -198,6 +198,12 @@ std::string left_out_line(const Study& study, const Look& look) {
   return line.empty() ? "" : look.painted(Style::faint, wrapped("Left out: " + line + "."));
 }
 
+// The seconds of a log's whole run.
+std::string total_seconds(const StudyRung& rung) {
+  const auto seconds = rung.numbers.find("seconds");
+  return seconds == rung.numbers.end() ? "-" : brief(seconds->second.median);
+}
+
 std::string rung_rows(const Study& study, const Look& look) {
   const Layout layout = layout_of(study);
   const double largest = largest_number(study);
@@ -220,9 +226,10 @@ std::string rung_rows(const Study& study, const Look& look) {
       headed(look, row("", " ", is_value ? "value" : replaced(compared_unit(study), " per ", "/"),
                        std::string(layout.bar - beyond, ' '), fmt::format("{:>{}}", layout.step, step_width),
                        fmt::format("{:>{}}", layout.so_far, ratio_width),
-                       is_value ? "s"
-                       : starts ? "start"
-                                : "tok/s",
+                       is_value          ? "s"
+                       : study.from_logs ? "total"
+                       : starts          ? "start"
+                                         : "tok/s",
                        "GiB"));
   for (const StudyRung& rung : study.rungs) {
     if (rung.peer || is_left_out(rung)) continue;
@@ -241,6 +248,7 @@ std::string rung_rows(const Study& study, const Look& look) {
                 : replaces_reference(study, rung) ? fmt::format("{:>{}}", "reference", ratio_width)
                                                   : with_interval(look, bare_ratio(so_far), so_far, ratio_width, below),
                 is_value            ? brief(rung.ms_per_step->median / 1000)
+                : study.from_logs   ? total_seconds(rung)
                 : starts            ? brief(rung.command->first_step_s)
                 : rung.tokens_per_s ? rate(rung.tokens_per_s->median)
                                     : "-",

@@ -11,6 +11,9 @@ MOODS = {"REGRESSION": "slower", "IMPROVEMENT": "strong"}  # of a comparison's r
 # What a reader may not know, on every page with figures of rungs. A study of commands has its own first word.
 RUNG = "**Rung**: a recipe of a training step, with one optimization more than the rung before it."
 COMMAND = "**Rung**: one command; what begins with + is added to the command before it."
+LOGS = ["**Log**: what one run left. Its number is the median of its steps after the warm-up; a side's number is the median of its logs.",
+        "**Ratio**: of the means of the logarithms. Logs are no pairs, so nothing that changed between them cancels.",
+        "**Interval**: 95 % confidence over logs (Welch's). An interval that includes 1× shows no clear difference."]
 TERMS = [
     "**Run**: one fresh process of one rung. Its number is the median of its timed steps; a rung's number is the median of its runs.",
     "**Ratio**: the middle of the ratios within each repeat. It need not be the quotient of the two medians, and ratios need not multiply.",
@@ -182,7 +185,7 @@ def rung_fold(part, rung, place):
 def reproduce(study):
     workload = study.get("workload")  # a study of commands has none
     others = [run for run in study["runs"] if run["status"] != "ok"]
-    blocks = [Line("With nothing else running:"), Code(study["said"]["command"])]
+    blocks = [Line("With the same logs:" if study.get("from_logs") else "With nothing else running:"), Code(study["said"]["command"])]
     if study["said"].get("alone"):
         blocks += [Line("One rung alone, and its trace:"), Code("\n".join(study["said"]["alone"]))]
     if others:
@@ -194,7 +197,8 @@ def reproduce(study):
         data = workload["data"]
         pairs += [("data", f"{data['source']}, {data['tokens']:,} tokens, sha256 {data['sha256']}"), ("seed", workload["seed"])]
     pairs += [("study", f"{study['id']}, made {study['created']}")]
-    return Fold("again", ["Reproduce", f"{number_of(study['plan']['repeats'], 'repeat')}, order seed {study['plan']['order_seed']}"], [*blocks, values("Environment", pairs)])
+    order = "" if study.get("from_logs") else f"{number_of(study['plan']['repeats'], 'repeat')}, order seed {study['plan']['order_seed']}"
+    return Fold("again", ["Reproduce", order], [*blocks, values("Environment", pairs)])
 
 
 def left_out(study):
@@ -240,7 +244,8 @@ def blocks_of(part, report):
     shown += predictions(part)
     shown += [folded(figure) for figure in drawn.values()]
     word = COMMAND if any("command" in rung for rung in study["rungs"]) else RUNG
-    shown.append(Fold("trust", ["Can it be trusted?", trust(study["said"])], [*remarks(study["said"]), *notes(report), Line(word), *map(Line, TERMS)]))
+    terms = LOGS if study.get("from_logs") else [word, *TERMS]
+    shown.append(Fold("trust", ["Can it be trusted?", trust(study["said"])], [*remarks(study["said"]), *notes(report), *map(Line, terms)]))
     return shown, missing, reproduce(study)
 
 

@@ -166,10 +166,11 @@ struct CommandTerms {
   int64_t tokens_per_step = 0;  // of every command; 0: as its lines say, or not known
   bool guards_losses = true;
   std::optional<Metric> metric = {};         // none: the time of a step
+  bool from_logs = false;                    // of runs that nobody watched (`ladder read`): they are no pairs
   std::map<std::string, std::string> files;  // the commands' own, and "." for where they run, each with a SHA-256
 
   LADDER_FIELDS(CommandTerms, (files, {.none = None::absent, .pattern = sha256_pattern}), (as_is, absent),
-                (hook, absent), (metric, absent), (steps_from, absent),
+                (hook, absent), (metric, absent), (from_logs, absent), (steps_from, absent),
                 (tokens_per_step, {.none = None::absent, .least = 1}), guards_losses)
 };
 

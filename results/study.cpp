@@ -91,7 +91,9 @@ std::optional<Unusable> why_unusable(const Study& study) {
   std::vector<std::string> reasons;
   bool any = false;
   const auto look = [&](const Bounds& bounds, int64_t pairs) {
-    const std::string why = harness::why_unusable(pairs, bounds.lo, bounds.hi);
+    // An interval of two logs on each side says by its width how little they tell.
+    const int64_t enough = study.from_logs ? harness::fewest_pairs : pairs;
+    const std::string why = harness::why_unusable(enough, bounds.lo, bounds.hi);
     if (why.empty()) any = true;
     reasons.push_back(why);
   };
@@ -105,7 +107,9 @@ std::optional<Unusable> why_unusable(const Study& study) {
     }
   }
   if (any || reasons.empty()) return std::nullopt;
-  return Unusable{.what = reasons.front(), .remedy = "take more repeats on a quiet machine"};
+  return Unusable{
+      .what = reasons.front(),
+      .remedy = study.from_logs ? "read two logs of each side, or more" : "take more repeats on a quiet machine"};
 }
 
 bool is_about_batches(const Study& study) {

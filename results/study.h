@@ -257,6 +257,7 @@ struct Study {
   StudyPlan plan;
   std::optional<TypedLine> typed;
   std::optional<Metric> metric;  // none: the time of a step
+  bool from_logs = false;        // its runs were made before, and are no pairs (`ladder read`)
   NamedDevice device;
   Statistics statistics;
   std::optional<Headline> headline;
@@ -274,8 +275,8 @@ struct Study {
   void check(const std::string& where) const;
 
   LADDER_FIELDS(Study, id, created, finished, (quick, absent), mode, (swept, absent), ladder, (workload, absent), plan,
-                (typed, absent), (metric, absent), device, statistics, headline, rungs, attribution, runs, warnings,
-                environment, (hashes, absent), (sha256, absent))
+                (typed, absent), (metric, absent), (from_logs, absent), device, statistics, headline, rungs,
+                attribution, runs, warnings, environment, (hashes, absent), (sha256, absent))
 };
 
 // What to do about disturbed runs with these flags, before they are made anew: "stop the other work".

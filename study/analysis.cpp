@@ -17,7 +17,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -147,6 +150,12 @@ void add_explanations(const Plan& plan, const fs::path& folder, Rungs& rungs) {
 }
 
 Statistics statistics_of(const Plan& plan) {
+  if (plan.commands && plan.commands->from_logs) {
+    return {.center = "median over logs of each run's median step",
+            .interval =
+                "95 % over logs, Student's with a bootstrapped standard error; speedups of logs, which are no pairs, "
+                "by Welch's degrees of freedom over the logarithms"};
+  }
   Statistics statistics{.center = "median over runs of each run's median step",
                         .interval =
                             "95 % over runs, Student's with a bootstrapped standard error; speedups paired within a "
@@ -170,6 +179,7 @@ std::optional<TypedLine> without_places(std::optional<TypedLine> typed) {
 
 // "NVIDIA H200", "AMD EPYC, 2 threads", or both where a ladder begins on the CPU.
 NamedDevice named_device(const Plan& plan, const Environment& environment) {
+  if (plan.commands && plan.commands->from_logs) return {DeviceKind::cpu, "the machines of its logs"};
   if (plan.commands) {
     const bool on_gpu = uses_cuda(plan) && environment.gpu;
     return {on_gpu ? DeviceKind::cuda : DeviceKind::cpu,
@@ -271,6 +281,11 @@ void warn_of_command(const StudyCommand& command, const RunsByRepeat& runs, cons
         fmt::format("it prints {:.3g} ms for a step of {:.3g} ms: it does not wait for the device, or counts otherwise",
                     *command.own_ms, median));
   }
+  if (runs.begin()->second.is_of_log) {
+    if (command.has_all)
+      warn("its clock tells too little of its steps, so a step's time is the mean of the whole run, with evaluations");
+    return;
+  }
   if (!command.by_loss) {
     warn(
         "not all of its lines have a loss, so the device may be behind them: only the mean of a whole run can be "
@@ -291,6 +306,52 @@ void warn_of_command(const StudyCommand& command, const RunsByRepeat& runs, cons
   if (gains.size() > 1 && std::ranges::min(gains) > 1.02) {
     warn(fmt::format("it still gets faster while it is timed, by {:.0f} %: more --warmup",
                      100 * (harness::median(gains) - 1)));
+  }
+}
+
+// Which machine a run says that it was made on; empty: it does not say. Machines are told apart by their names, or by
+// driver and addresses of their GPUs.
+std::string machine_of(const RunData& run) {
+  const std::map<std::string, std::string>& stated = run.command->stated;
+  const auto fact = [&](const char* name) {
+    const auto found = stated.find(name);
+    return found == stated.end() ? std::string() : found->second;
+  };
+  const std::string addresses = fact("addresses of GPUs");
+  if (const std::string host = fact("host"); !host.empty()) return host;
+  return addresses.empty() ? "" : fact("GPUs") + ", driver " + fact("driver") + ", at " + addresses;
+}
+
+// What cannot be known of runs that nobody watched.
+void warn_of_logs(const Plan& plan, const Measured& measured, Lines& warnings) {
+  warnings.emplace_back(
+      "their own clocks, not interleaved: a difference of the machines, or of what else ran, looks like one of the "
+      "programs");
+  const auto tells_no_loss = [](const RunsByRepeat& runs) {
+    return !runs.empty() && !runs.begin()->second.command->by_loss;
+  };
+  if (!plan.commands->metric && std::ranges::any_of(measured.runs_of, tells_no_loss)) {
+    warnings.emplace_back(
+        "not all of their lines have a loss, so the device may have been behind them: only the mean of a whole run can "
+        "be trusted");
+  }
+  std::vector<std::set<std::string>> machines;
+  for (const RunsByRepeat& runs : measured.runs_of) {
+    machines.emplace_back();
+    for (const auto& [repeat, run] : runs) machines.back().insert(machine_of(run));
+  }
+  const std::set<std::string>& first = machines.front();
+  const auto is_unknown = [](const std::set<std::string>& names) { return names.empty() || names.contains(""); };
+  if (std::ranges::any_of(machines, is_unknown)) {
+    warnings.emplace_back("not all logs say which machine they are of");
+    return;
+  }
+  for (size_t i = 1; i < machines.size(); ++i) {
+    std::vector<std::string> both;
+    std::ranges::set_intersection(machines[i], first, std::back_inserter(both));
+    if (!both.empty()) continue;
+    warnings.push_back(fmt::format("no log of \"{}\" is of a machine that \"{}\" ran on, as far as they say",
+                                   plan.rungs[i].title, plan.rungs.front().title));
   }
 }
 
@@ -431,6 +492,7 @@ Study analyse(const Plan& plan, const fs::path& folder, const std::optional<Earl
                        .repeated = plan.workload.repeated},
               .typed = without_places(plan.typed),
               .metric = plan.commands ? plan.commands->metric : std::nullopt,
+              .from_logs = plan.commands && plan.commands->from_logs,
               .statistics = statistics_of(plan),
               .runs = measured.runs,
               .environment = environment_of(plan, measured, earlier)};
@@ -451,7 +513,9 @@ Study analyse(const Plan& plan, const fs::path& folder, const std::optional<Earl
       if (rung.ms_per_step && !rung.peer) rung.batches = batches_of(measured.runs_of[rung.index]);
     }
   }
-  if (plan.commands) {
+  if (study.from_logs) {
+    warn_of_logs(plan, measured, warnings);
+  } else if (plan.commands) {
     add_breakeven(rungs);
     add_looks(plan, folder, rungs);
   }
@@ -461,7 +525,7 @@ Study analyse(const Plan& plan, const fs::path& folder, const std::optional<Earl
   warn_of_unwatched(measured, warnings);
   warn_of_cache(plan, measured, warnings);
   warn_of_sittings(measured, warnings);
-  warn_of_load(study.environment, warnings);
+  if (!study.from_logs) warn_of_load(study.environment, warnings);
   study.headline = headline_of(plan, measured, rungs, reference, last);
   study.attribution = worths_of(plan, measured, rungs);
   return study;

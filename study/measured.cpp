@@ -133,6 +133,7 @@ static void add_costs(const Plan& plan, Measured& measured) {
   const std::optional<Metric> metric = plan.commands ? plan.commands->metric : std::nullopt;
   for (RunsByRepeat& runs : measured.runs_of) {
     for (auto& [repeat, run] : runs) {
+      run.is_of_log = plan.commands && plan.commands->from_logs;
       run.cost = by_tokens ? run.median_ms / static_cast<double>(run.tokens_per_step) : run.median_ms;
       if (!metric) continue;
       const auto& numbers = run.command.value_or(CommandRun()).numbers;

@@ -36,6 +36,7 @@ struct RunData {
   double at_power_limit = 0;          // share of the samples
   std::optional<CommandRun> command;  // of a command, whose losses are those of its lines, from the second on
   double window_ms = 0;               // of all timed steps
+  bool is_of_log = false;             // it has no pair
   std::string disturbed;              // "r1-02-bf16 throttled: ...; shared: ..."; empty: by nothing that was seen
   // Why nobody saw whether its GPU was throttled or shared; empty: somebody did, or there is none.
   std::string unwatched;

@@ -95,6 +95,7 @@ void add_command(const Rung& planned, const RunsByRepeat& runs, StudyCommand& co
     if (of.own_ms) own.push_back(*of.own_ms);
   }
   command.stated = runs.begin()->second.command->stated;
+  command.stated.erase("log");
   command.versions = runs.begin()->second.command->versions;
   command.shape = runs.begin()->second.command->shape;
   command.unit = runs.begin()->second.command->unit;
@@ -108,6 +109,15 @@ void add_command(const Rung& planned, const RunsByRepeat& runs, StudyCommand& co
 
 }  // namespace
 
+static harness::Estimate unpaired(const RunsByRepeat& before, const RunsByRepeat& after) {
+  const auto costs = [](const RunsByRepeat& runs) {
+    std::vector<double> values;
+    for (const auto& [repeat, run] : runs) values.push_back(run.cost);
+    return values;
+  };
+  return harness::unpaired_ratio(costs(before), costs(after));
+}
+
 Times times_of(const RunsByRepeat& runs) {
   Times times;
   for (const auto& [repeat, run] : runs) times[repeat] = run.cost;
@@ -115,7 +125,10 @@ Times times_of(const RunsByRepeat& runs) {
 }
 
 std::optional<Ratio> speedup(const RunsByRepeat& before, const RunsByRepeat& after) {
-  const auto estimate = paired(times_of(before), times_of(after));
+  const bool is_itself = &before == &after && before.begin()->second.is_of_log;
+  if (is_itself) return Ratio{Bounds{1, 1}, 1, std::ssize(before)};
+  const auto estimate = before.begin()->second.is_of_log ? std::optional(unpaired(before, after))
+                                                         : paired(times_of(before), times_of(after));
   if (!estimate) return std::nullopt;
   return Ratio{bounds(*estimate), estimate->center, estimate->n};
 }
@@ -185,10 +198,13 @@ void add_numbers(const Rung& planned, const RunsByRepeat& runs, const std::strin
   }
   rung.ms_per_step = ms_per_step(runs);
   if (first.tokens_per_step > 0) rung.tokens_per_s = tokens_per_s(*rung.ms_per_step, first.tokens_per_step);
-  rung.peak_memory_bytes = peak;
+  if (peak > 0 || !first.is_of_log) rung.peak_memory_bytes = peak;
   if (planned.command) {
     add_command(planned, runs, *rung.command);
-    for (const auto& [name, value] : first.command->numbers) rung.numbers[name] = number_over(runs, name);
+    for (const auto& [name, value] : first.command->numbers) {
+      const auto has = [&](const auto& run) { return run.second.command->numbers.contains(name); };
+      if (std::ranges::all_of(runs, has)) rung.numbers[name] = number_over(runs, name);
+    }
     return;
   }
   rung.memory = first.memory;

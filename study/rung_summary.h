@@ -14,8 +14,8 @@ namespace study {
 // The median step of each repeat's run, ms.
 Times times_of(const RunsByRepeat& runs);
 
-// Time before / time after, paired by repeat, with its interval (harness/stats/stats.h); none where they share no
-// repeat.
+// Time before / time after, with its interval (harness/stats/stats.h): paired by repeat, none where they share no
+// repeat. Runs of logs are no pairs.
 std::optional<Ratio> speedup(const RunsByRepeat& before, const RunsByRepeat& after);
 
 // The rung as its plan and its own runs show it, judged without any other; no times yet.

@@ -147,6 +147,27 @@ Estimate paired_ratio(std::span<const double> before, std::span<const double> af
   return exp_of(symmetric_center(logarithms));
 }
 
+Estimate unpaired_ratio(std::span<const double> before, std::span<const double> after) {
+  const auto logarithms = [](std::span<const double> values) {
+    std::vector<double> result;
+    for (const double value : values) result.push_back(std::log(value));
+    return result;
+  };
+  const Moments b = moments(logarithms(before)), a = moments(logarithms(after));
+  const auto nb = static_cast<double>(before.size()), na = static_cast<double>(after.size());
+  Estimate estimate{.center = b.mean - a.mean, .n = std::ssize(before.size() < after.size() ? before : after)};
+  if (estimate.n > 1) {
+    const double vb = b.deviation * b.deviation / nb, va = a.deviation * a.deviation / na, variance = vb + va;
+    const double freedom = variance * variance / (vb * vb / (nb - 1) + va * va / (na - 1));
+    double half = 0;
+    if (variance > 0) {
+      half = boost::math::quantile(boost::math::students_t(freedom), 0.5 + confidence / 2) * std::sqrt(variance);
+    }
+    estimate.interval = Interval{estimate.center - half, estimate.center + half};
+  }
+  return exp_of(estimate);
+}
+
 double sign_test(int64_t heads, int64_t n) {
   if (n == 0) return 1;
   const boost::math::binomial coins(static_cast<double>(n), 0.5);

@@ -51,6 +51,12 @@ Estimate symmetric_center(std::span<const double> differences, double level = co
 // Both spans have the same length, at least 1, and hold positive numbers; pair i is before[i], after[i].
 Estimate paired_ratio(std::span<const double> before, std::span<const double> after);
 
+// Ratio before/after of runs that are no pairs, at least one on each side, positive: exp of the difference of the means
+// of their logarithms. The interval is Student's with Welch's degrees of freedom (Welch 1947, "The generalization of
+// Student's problem when several different population variances are involved"). It needs two runs on each side. n is
+// the smaller side's.
+Estimate unpaired_ratio(std::span<const double> before, std::span<const double> after);
+
 // Two-sided sign test: its p-value for n fair coins of which `heads` show heads. 0 <= heads <= n; 1 for n = 0.
 double sign_test(int64_t heads, int64_t n);
 

@@ -120,7 +120,7 @@ def lines(study, data):
             if any(d["change"] == change for d in data)]
     if all(d["rate"] is None for d in data):
         return []
-    how = ["× paired within repeats"] * any(d["step"] != "—" for d in data) + seen if is_usable(study["said"]) else ["pale: nothing is claimed"]
+    how = ["× not paired" if study.get("from_logs") else "× paired within repeats"] * any(d["step"] != "—" for d in data) + seen if is_usable(study["said"]) else ["pale: nothing is claimed"]
     return [" · ".join([runs_said(study), whiskers_said(study, data), *how])]
 
 

@@ -1,6 +1,7 @@
 // Order statistics against known values, and the interval's coverage by simulation.
 #include "harness/stats/stats.h"
 
+#include <boost/math/distributions/students_t.hpp>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -41,6 +42,46 @@ TEST(PairedRatio, CancelsWhatAPairShares) {
   EXPECT_NEAR(estimate.interval->lo, 2, 1e-9);
   EXPECT_NEAR(estimate.interval->hi, 2, 1e-9);
   EXPECT_EQ(estimate.n, 3);
+}
+
+// Welch (1947): by hand, variances of the means v = 0.01/3 and 0.04/2, (v + w)^2 / (v^2/2 + w^2/1) degrees of freedom.
+TEST(UnpairedRatio, IsWelchsOverLogarithms) {
+  const auto exps = [](std::vector<double> values) {
+    for (double& value : values) value = std::exp(value);
+    return values;
+  };
+  const double v = 0.01 / 3, w = 0.04 / 2;  // variances of the means
+  const std::vector<double> before = exps({0.9, 1.0, 1.1}),
+                            after = exps({0.5 - std::sqrt(0.02), 0.5 + std::sqrt(0.02)});
+  const Estimate estimate = harness::unpaired_ratio(before, after);
+  EXPECT_NEAR(estimate.center, std::exp(0.5), 1e-12);
+  EXPECT_EQ(estimate.n, 2);
+  const boost::math::students_t t((v + w) * (v + w) / (v * v / 2 + w * w / 1));
+  EXPECT_NEAR(std::log(estimate.interval->hi / estimate.center), boost::math::quantile(t, 0.975) * std::sqrt(v + w),
+              1e-9);
+  EXPECT_NEAR(estimate.interval->hi * estimate.interval->lo, estimate.center * estimate.center, 1e-9);
+  EXPECT_FALSE(harness::unpaired_ratio(before, std::vector<double>{2}).interval);
+  const Estimate same = harness::unpaired_ratio(std::vector<double>{3, 3}, std::vector<double>{3, 3});
+  EXPECT_DOUBLE_EQ(same.interval->lo, 1);
+}
+
+// Few logs on each side, the second side three times as noisy: 95 % hold the true ratio. Pairs do not matter.
+TEST(UnpairedRatio, HoldsTheTrueRatio) {
+  std::mt19937_64 random(5);
+  std::normal_distribution<double> normal;
+  for (const auto& [n, m] : {std::pair(3, 3), std::pair(2, 8), std::pair(13, 5)}) {
+    constexpr int studies = 4000;
+    int held = 0;
+    for (int i = 0; i < studies; ++i) {
+      std::vector<double> before, after;
+      for (int j = 0; j < n; ++j) before.push_back(2 * std::exp(0.01 * normal(random)));
+      for (int j = 0; j < m; ++j) after.push_back(std::exp(0.03 * normal(random)));
+      const Estimate estimate = harness::unpaired_ratio(before, after);
+      held += estimate.interval->lo <= 2 && 2 <= estimate.interval->hi ? 1 : 0;
+    }
+    EXPECT_GT(held, 0.94 * studies) << n << " and " << m;
+    EXPECT_LT(held, 0.99 * studies) << n << " and " << m;
+  }
 }
 
 // s = 0.3 and sqrt(0.07), t with 2 degrees of freedom 4.302653.
