@@ -9,6 +9,7 @@
 #include "plots/gate_text.h"
 #include "plots/remarks.h"
 #include "plots/report_document.h"
+#include "plots/study_markdown.h"
 #include "plots/study_table.h"
 #include "text/style.h"
 
@@ -96,16 +97,22 @@ bool any_failed(const Study& study) {
   });
 }
 
-int show_study(const Study& study, bool json, bool verbose) {
-  if (json) {
+Printed printed_as(bool json, bool markdown, bool verbose) {
+  return json ? Printed::json : markdown ? Printed::markdown : verbose ? Printed::verbose : Printed::table;
+}
+
+int show_study(const Study& study, Printed as) {
+  if (as == Printed::json) {
     fmt::print("{}\n", files::ascii_text(json_of(study)));
+  } else if (as == Printed::markdown) {
+    fmt::print("{}", study_markdown(study));
   } else {
-    fmt::print("{}", study_table(study, standard_output(), verbose));
+    fmt::print("{}", study_table(study, standard_output(), as == Printed::verbose));
   }
   return any_failed(study) ? 1 : why_unusable(study) ? 3 : 0;
 }
 
-Drawn show_gate(const GateResult& result, const fs::path& out, bool json) {
+Drawn show_gate(const GateResult& result, const fs::path& out, Printed as) {
   Drawn drawn;
   try {
     write_to_draw(result, out / "gate.json");
@@ -113,8 +120,10 @@ Drawn show_gate(const GateResult& result, const fs::path& out, bool json) {
   } catch (const std::exception& error) {  // the verdict still counts
     fmt::print(stderr, "ladder: the page was not drawn: {}\n", printable(error.what()));
   }
-  if (json) {
+  if (as == Printed::json) {
     fmt::print("{}\n", files::ascii_text(json_of(result)));
+  } else if (as == Printed::markdown) {
+    fmt::print("{}", gate_markdown(result));
   } else {
     fmt::print("{}{}", gate_table(result, standard_output()), drawn.said);
   }

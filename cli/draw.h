@@ -35,12 +35,14 @@ Drawn draw(std::string_view what, const std::filesystem::path& document, const s
 // Whether a rung failed, was not proven or is void.
 bool any_failed(const Study& study);
 
-// Prints a study as a table, or as JSON. `verbose` adds what changed from rung to rung, and how numbers were computed.
-// Returns exit status 1 if a rung failed, was not proven or is void.
-int show_study(const Study& study, bool json, bool verbose = false);
+// How a study is printed. `verbose`: a table, with what changed from rung to rung, and how numbers were computed.
+enum class Printed { table, verbose, markdown, json };
+Printed printed_as(bool json, bool markdown, bool verbose);
+// Prints a study. Returns exit status 1 if a rung failed, was not proven or is void, 3 if nothing follows from it.
+int show_study(const Study& study, Printed as = Printed::table);
 
 // Draws the verdict in OUT/gate.json into `out`, and prints it as a table, or as JSON.
-Drawn show_gate(const GateResult& result, const std::filesystem::path& out, bool json);
+Drawn show_gate(const GateResult& result, const std::filesystem::path& out, Printed as = Printed::table);
 
 // Prints a report's notes on standard error.
 void show_notes(const Report& report);

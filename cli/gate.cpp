@@ -134,6 +134,7 @@ Plan plan_of(const GateFlags& flags, const std::vector<CommitSide>& sides) {
   plan.gate = terms_of(flags, pairs);
   plan.repeats += plan.gate->top_up;
   plan.commands = CommandTerms{.steps_from = flags.steps_from, .tokens_per_step = flags.tokens.value_or(0)};
+  plan.typed = flags.typed;
   plan.id = "gate-" + study_id(plan.ladder.name, plan.created);
   return plan;
 }
@@ -221,7 +222,8 @@ int gate_of_commits(const GateFlags& flags) {
   begun.has_plan();
   fmt::print(stderr, "base: {}\nhead: {}\n", sides[0].commit, sides[1].commit);
   const int status = run_gate(
-      plan, out, [&](const Plan& part) { return commands(part, out); }, {}, "begin a new gate to judge", flags.json);
+      plan, out, [&](const Plan& part) { return commands(part, out); }, {}, "begin a new gate to judge",
+      printed_as(flags.json, flags.markdown, false));
   return status;
 }
 
@@ -304,11 +306,14 @@ void add_gate(CommandLine& line) {
   command.add_flag("--resume", flags.resume,
                    "make the runs that the gate in --out lacks; --base and --head must name the same programs again");
   command.add_flag("--json", flags.json, "print the verdict as JSON");
+  command.add_flag("--markdown", flags.markdown, "print the verdict and its table for a pull request");
+  command.exclude("--json", {"--markdown"});
   command.exclude("--base", {"--calibrate", "--save"});  // what is saved must be faster than what is stored
   command.exclude("--catch", {"--min-effect", "--pairs", "--top-up", "--calibrate", "--resume"});
   command.exclude("--calibrate", {"--min-effect", "--top-up", "--blocked", "--force"});
-  command.callback([&command] {
-    check_resume(command, {"--base", "--head", "--baselines", "--json", "--wait"}, "gate");
+  command.callback([&command, &flags] {
+    flags.typed = command.typed({"--wait"});
+    check_resume(command, {"--base", "--head", "--baselines", "--json", "--markdown", "--wait"}, "gate");
   });
 }
 

@@ -3,6 +3,7 @@
 #include "cli/draw.h"
 #include "files/files.h"
 #include "files/printable.h"
+#include "plots/again.h"
 #include "plots/gate_text.h"
 #include "text/figures.h"
 
@@ -52,14 +53,14 @@ void write_and_save(const Judgement& judgement, const fs::path& folder) {
 
 }  // namespace
 
-int show(const GateResult& result, const fs::path& out, bool json) {
-  (void)show_gate(result, out, json);
+int show(const GateResult& result, const fs::path& out, Printed as) {
+  (void)show_gate(result, out, as);
   tell_github(result);
   return result.exit_status;
 }
 
 int run_gate(const Plan& plan, const fs::path& out, const std::function<RunMaker(const Plan&)>& maker,
-             const std::vector<std::string>& failures, const std::string& interrupted, bool json) {
+             const std::vector<std::string>& failures, const std::string& interrupted, Printed as) {
   const int64_t declared = plan.repeats - plan.gate->top_up;
   Judgement judgement;
   GateResult& result = judgement.result;
@@ -88,13 +89,14 @@ int run_gate(const Plan& plan, const fs::path& out, const std::function<RunMaker
     if (std::ranges::none_of(result.reasons, is_reason)) result.warnings.push_back(line);
   }
   result.said = said_of(result);
+  if (plan.typed) result.said.command = gate_command(*plan.typed);
   write_and_save(judgement, out);
   try {
     files::write_file(out / "summary.md", gate_markdown(result));
   } catch (const std::system_error& error) {  // the verdict still counts
     fmt::print(stderr, "ladder: the summary was not written: {}\n", files::printable(error.what()));
   }
-  return show(result, out, json);
+  return show(result, out, as);
 }
 
 }  // namespace cli

@@ -23,6 +23,7 @@ struct GateFlags {
   std::string base, head;  // a bundle's folder or a program; head empty: this program
   std::string baselines;   // compared with if base is empty, and saved into
   std::string ladder, out;
+  TypedLine typed;
   std::vector<std::string> rungs;  // empty: the last that applies here
   double min_effect = harness::usual_min_effect;
   std::optional<int64_t> pairs;   // 8, or 16 to calibrate
@@ -31,7 +32,7 @@ struct GateFlags {
   bool calibrate = false;  // head against itself: what this machine can show
   bool save = false;       // store what was measured as the new baseline or noise floor
   bool blocked = false;    // all of base's runs, then all of head's
-  bool force = false, resume = false, json = false;
+  bool force = false, resume = false, json = false, markdown = false;
   bool wait = false;  // until no other ladder measures on the device
 
   std::vector<std::string> command;  // of any program, after "--": then base and head are commits
@@ -48,7 +49,7 @@ GateTerms terms_of(const GateFlags& flags, int64_t pairs);
 // Returns the exit status. `maker`: of a part of the plan. failures: what an earlier attempt left, as warnings.
 // `interrupted`: what an interrupted gate says after "completed runs are saved; ".
 int run_gate(const Plan& plan, const std::filesystem::path& out, const std::function<RunMaker(const Plan&)>& maker,
-             const std::vector<std::string>& failures, const std::string& interrupted, bool json);
+             const std::vector<std::string>& failures, const std::string& interrupted, Printed as);
 
 // The plan with its first pairs only.
 Plan first_pairs(Plan plan, int64_t pairs);
@@ -57,7 +58,7 @@ Plan first_pairs(Plan plan, int64_t pairs);
 void save(const std::vector<study::KeptFile>& files);
 
 // Prints JSON, or a table with its files and page. A page that is not drawn does not change the exit status.
-int show(const GateResult& result, const std::filesystem::path& out, bool json);
+int show(const GateResult& result, const std::filesystem::path& out, Printed as);
 
 // Exists from before a verdict is written until its baselines are saved, so that an interrupted gate saves them later.
 // The baselines follow from the records. The file holds none, because anybody may have prepared the folder.

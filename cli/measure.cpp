@@ -50,7 +50,7 @@ struct MeasureFlags {
   int64_t steps = 30, warmup = 10, limit_s = 900;
   std::string steps_from, metric, better, until, within;
   bool dry_run = false, look = false, no_look = false, as_is = false, terminal = false, hook = false, resume = false,
-       json = false, verbose = false, wait = false;
+       json = false, markdown = false, verbose = false, wait = false;
 };
 
 // The commands' rungs, each within the other command that --within gives: its {command} becomes one word of the shell.
@@ -269,10 +269,11 @@ int measure(const MeasureFlags& flags) {
     fmt::print(stderr, "completed runs are saved; resume with: {}\n", resume_command(*plan.typed, out.string()));
     return 130;
   }
-  if (flags.json) return show_study(study.study, true);
+  const Printed as = printed_as(flags.json, flags.markdown, flags.verbose);
+  if (as == Printed::json) return show_study(study.study, as);
   const Drawn drawn = try_draw_report(study, out);
-  const int status = show_study(study.study, false, flags.verbose);
-  fmt::print("{}", drawn.said);
+  const int status = show_study(study.study, as);
+  if (as != Printed::markdown) fmt::print("{}", drawn.said);
   return outcome.some_failed ? 1 : status;
 }
 
@@ -357,13 +358,17 @@ void add_measure(CommandLine& line) {
   add_output(command, "--out", flags.out, "folder of the study (default: measured/<day>-<number>)", "FOLDER");
   command.add_flag("--resume", flags.resume, "make the runs that the study in --out lacks; name the commands again");
   command.add_flag("--json", flags.json, "print the study as JSON");
+  command.add_flag("--markdown", flags.markdown, "print the table for a pull request");
   command.add_flag("--verbose,-v", flags.verbose, "print how the numbers were computed, too");
   for (const char* flag : {"--better", "--until"}) command.get_option(flag)->needs(command.get_option("--metric"));
   command.exclude("--metric", {"--steps", "--warmup", "--for-s", "--hook", "--tokens"});
+  command.exclude("--json", {"--markdown"});
   command.callback([&command, &flags] {
     flags.typed = command.typed({"--dry-run", "--wait"});
-    check_resume(command, {"command", "--within", "--json", "--verbose", "--wait", "--look", "--no-look", "--dry-run"},
-                 "study");
+    check_resume(
+        command,
+        {"command", "--within", "--json", "--markdown", "--verbose", "--wait", "--look", "--no-look", "--dry-run"},
+        "study");
   });
 }
 

@@ -37,7 +37,7 @@ struct ReadFlags {
   std::string metric, better, steps_from, clock, losses = "guarded", out;
   std::optional<int64_t> tokens;
   int64_t warmup = 10;
-  bool json = false, verbose = false;
+  bool json = false, markdown = false, verbose = false;
 };
 
 // A folder of its own, which is gone in the end.
@@ -139,14 +139,15 @@ int read(const ReadFlags& flags) {
   }
   if (!any) throw std::invalid_argument("no log tells what is compared; the first: " + failure);
   const StudyFiles study = computed_study(plan, out);
+  const Printed as = printed_as(flags.json, flags.markdown, flags.verbose);
   if (passing || flags.json) {
     if (!passing) write_document(out / "study.json", study.study);
-    return show_study(study.study, flags.json, flags.verbose);
+    return show_study(study.study, as);
   }
   write_document(out / "study.json", study.study);
   const Drawn drawn = try_draw_report(study, out);
-  const int status = show_study(study.study, false, flags.verbose);
-  fmt::print("{}", drawn.said);
+  const int status = show_study(study.study, as);
+  if (as != Printed::markdown) fmt::print("{}", drawn.said);
   return status;
 }
 
@@ -194,9 +195,11 @@ void add_read(CommandLine& line) {
   command.heading(results_heading);
   add_output(command, "--out", flags.out, "folder for the study, its page and its charts (default: none)", "FOLDER");
   command.add_flag("--json", flags.json, "print the study as JSON");
+  command.add_flag("--markdown", flags.markdown, "print the table for a pull request");
   command.add_flag("--verbose,-v", flags.verbose, "print how the numbers were computed, too");
   command.get_option("--better")->needs(command.get_option("--metric"));
   command.exclude("--metric", {"--warmup", "--tokens"});
+  command.exclude("--json", {"--markdown"});
   command.callback([&command, &flags] { flags.typed = command.typed({}); });
 }
 

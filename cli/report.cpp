@@ -156,7 +156,7 @@ int draw_gate(const fs::path& file, const ReportFlags& flags) {
     write_document(out / "gate.json", result);
   }
   check_has_no_links(out, {"charts"});
-  const Drawn drawn = show_gate(result, out, false);
+  const Drawn drawn = show_gate(result, out);
   return drawn.exit_status != 0 ? drawn.exit_status : result.exit_status;
 }
 
@@ -198,7 +198,7 @@ int redraw_training(const fs::path& file, const ReportFlags& flags) {
 int show_report(const Report& report, const Drawn& drawn, bool verbose) {
   int status = 0;
   if (report.studies.size() == 1) {
-    status = show_study(report.studies[0].study, false, verbose);
+    status = show_study(report.studies[0].study, printed_as(false, false, verbose));
   } else {
     if (report.comparison) fmt::print("{}", comparison_table(*report.comparison, standard_output(), sides_of_studies));
     fmt::print("{}", said_text(with_printable_texts(said_of(report)), standard_output()));

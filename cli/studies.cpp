@@ -106,7 +106,7 @@ int merge(const MergeFlags& flags) {
     const StudyFiles study = computed_study(plan, folder);
     write_document(folder / "study.json", study.study);
     const Drawn drawn = try_draw_report(study, folder);
-    status = std::max(status, show_study(study.study, false));
+    status = std::max(status, show_study(study.study));
     fmt::print("{}", drawn.said);
     std::fflush(stdout);
     if (drawn.exit_status != 0) {

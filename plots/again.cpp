@@ -54,6 +54,14 @@ std::string command_again(const Study& study) {
   return command_line(words);
 }
 
+std::string gate_command(const TypedLine& typed) {
+  Words words{"ladder", "gate"};
+  add(words, typed.flags);
+  if (!typed.arguments.empty()) words.emplace_back("--");
+  add(words, typed.arguments);
+  return command_line(words);
+}
+
 std::string resume_command(const TypedLine& typed, const std::string& folder) {
   Words words{"ladder", "measure", "--resume", "--out", folder};
   add(words, flags_named(typed.flags, {"--within"}));  // a part of each command

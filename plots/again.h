@@ -11,6 +11,9 @@ namespace plots {
 // `ladder ablate` or `ladder measure` as it was typed, with the order's seed. Empty: the study does not say.
 std::string command_again(const Study& study);
 
+// `ladder gate` of two commits as it was typed.
+std::string gate_command(const TypedLine& typed);
+
 // `ladder measure` as it was typed, which goes on in the folder.
 std::string resume_command(const TypedLine& typed, const std::string& folder);
 

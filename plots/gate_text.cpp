@@ -240,6 +240,7 @@ std::string gate_markdown(const GateResult& result) {
     text += fmt::format("\n{}: noise floor\n\n| pairs | floor |\n|--:|--:|\n", markdown(noise.label));
     for (const auto& [pairs, floor] : noise.floors) text += fmt::format("| {} | {:.2f} % |\n", pairs, 100 * floor);
   }
+  if (!result.said.command.empty()) text += "\n```\n" + result.said.command + "\n```\n";
   return text;
 }
 

@@ -162,7 +162,7 @@ OpenedStudy new_study(const AblateFlags& flags) {
 // Prints a table and draws a page, or prints JSON. Returns exit status 1 if a rung failed, was not proven or is void.
 int show(const Plan& plan, const StudyFiles& study, const fs::path& folder, const AblateFlags& flags) {
   const Drawn drawn = plan.shard || flags.json ? Drawn{} : try_draw_report(study, folder);
-  int status = show_study(study.study, flags.json, flags.verbose);
+  int status = show_study(study.study, printed_as(flags.json, false, flags.verbose));
   if (plan.shard && status == 3) status = 0;  // a part need not be usable by itself
   if (flags.json) return status;
   if (plan.shard) {
@@ -213,7 +213,7 @@ int measure_ladder(const AblateFlags& given) {
   if (plan.shard && runs.empty()) {
     fmt::print(flags.json ? stderr : stdout, "shard {}/{} has nothing to do: the plan has {} repeat{}\n",
                plan.shard->index, plan.shard->count, plan.repeats, plan.repeats == 1 ? "" : "s");
-    if (flags.json) (void)show_study(computed_study(plan, out).study, true);
+    if (flags.json) (void)show_study(computed_study(plan, out).study, Printed::json);
     return 0;
   }
   // A build may replace the file while the study runs, so the path is no use.

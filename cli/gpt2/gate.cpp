@@ -297,7 +297,8 @@ int gate_of_programs(const GateFlags& flags) {
       check_goes_on_here(plan, out, environment_here());
       save_unsaved(plan, out);
     }
-    if (const auto result = ended_result(plan, out)) return show(*result, out, flags.json);
+    if (const auto result = ended_result(plan, out))
+      return show(*result, out, printed_as(flags.json, flags.markdown, false));
     check_baselines_are_named(plan, out, flags);
     check_goes_on_here(plan, out, environment_here());
     take_programs(plan, out, flags);
@@ -321,7 +322,7 @@ int gate_of_programs(const GateFlags& flags) {
   const Programs programs{};  // each rung names its own
   return run_gate(
       plan, out, [&](const Plan& part) { return children(part, out, programs); }, failures,
-      "resume with: " + resume_command(flags, out), flags.json);
+      "resume with: " + resume_command(flags, out), printed_as(flags.json, flags.markdown, false));
 }
 
 }  // namespace cli
