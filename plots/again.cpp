@@ -54,6 +54,15 @@ std::string command_again(const Study& study) {
   return command_line(words);
 }
 
+std::string command_of_row(const Study& study, const StudyRung& rung) {
+  if (!study.typed || !rung.command) return "";
+  Words words{"ladder", "measure"};
+  add(words, flags_named(study.typed->flags, {"--steps", "--warmup", "--metric", "--better", "--until", "--steps-from",
+                                              "--tokens", "--hook", "--terminal", "--as-is"}));
+  words.push_back(rung.command->text);  // with what --within puts around it
+  return command_line(words);
+}
+
 std::string gate_command(const TypedLine& typed) {
   Words words{"ladder", "gate"};
   add(words, typed.flags);

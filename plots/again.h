@@ -11,6 +11,9 @@ namespace plots {
 // `ladder ablate` or `ladder measure` as it was typed, with the order's seed. Empty: the study does not say.
 std::string command_again(const Study& study);
 
+// `ladder measure` of that command alone, with the flags that the study has; empty: the study does not say.
+std::string command_of_row(const Study& study, const StudyRung& rung);
+
 // `ladder gate` of two commits as it was typed.
 std::string gate_command(const TypedLine& typed);
 

@@ -96,7 +96,7 @@ void add_disturbances(const Study& study, const std::vector<ReportedRun>& runs, 
     say(remarks, Severity::bad, "unusable",
         fmt::format("Nothing is claimed: {}{}.", unusable->what,
                     flags.empty() ? "" : ": " + shortened(flags.front(), 120)),
-        capitalized(unusable->remedy) + " and begin a new study.");
+        capitalized(unusable->remedy) + (study.from_logs ? "." : " and begin a new study."));
   } else if (!flags.empty()) {
     const bool few = are_few(flags, study);
     say(remarks, few ? Severity::info : Severity::warn, "disturbed",

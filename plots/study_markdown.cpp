@@ -19,6 +19,9 @@ namespace {
 std::string ratio_cell(const std::optional<Ratio>& ratio, bool is_first) {
   if (is_first) return "1";
   if (!ratio) return "-";
+  constexpr double narrow = 1.02;  // an interval whose ends two decimals would make the same
+  if (ratio->lo && ratio->hi && *ratio->hi < narrow * *ratio->lo)
+    return fmt::format("{:.3f}\u00d7 [{:.3f} \u2013 {:.3f}]", ratio->ratio, *ratio->lo, *ratio->hi);
   const std::string interval = ratio->lo && ratio->hi ? " [" + times_between(*ratio->lo, *ratio->hi) + "]" : "";
   return times(ratio->ratio) + interval;
 }

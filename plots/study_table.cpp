@@ -1,6 +1,7 @@
 #include "plots/study_table.h"
 
 #include "files/printable.h"
+#include "plots/again.h"
 #include "plots/remarks.h"
 #include "plots/report_document.h"
 #include "plots/sentences.h"
@@ -375,6 +376,20 @@ std::string names_line(const Study& study) {
   return names.empty() ? "" : wrapped("Names for --rung and --diff, in this order: " + names + ".");
 }
 
+// How the last row of the table is measured by itself; empty: it cannot be.
+std::string alone_line(const Study& study) {
+  const auto is_row = [](const StudyRung& rung) { return !rung.peer && rung.ms_per_step; };
+  const auto last = std::find_if(study.rungs.rbegin(), study.rungs.rend(), is_row);
+  if (last == study.rungs.rend() || study.rungs.size() < 2 || study.from_logs) return "";
+  std::string command;
+  if (last->command) {
+    command = command_of_row(study, *last);
+  } else if (const std::vector<std::string> commands = commands_of_rung(study, *last); !commands.empty()) {
+    command = commands.front();
+  }
+  return command.empty() ? "" : wrapped(fmt::format("The last row alone: {}", ascii_words(command)));
+}
+
 // What pages fold away with each command.
 std::string command_lines(const Study& study) {
   std::string text;
@@ -407,6 +422,7 @@ std::string study_table(const Study& as_written, const Look& look, bool verbose)
   };
   if (std::ranges::any_of(study.rungs, drifts)) marks += "ratios are paired within repeats, not quotients of medians";
   if (!marks.empty()) text += look.painted(Style::faint, wrapped(marks));
+  text += look.painted(Style::faint, alone_line(study));
   text += command_lines(study);
   if (verbose) {
     for (const StudyRung& rung : study.rungs) {

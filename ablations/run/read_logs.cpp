@@ -30,12 +30,18 @@ namespace {
 
 constexpr size_t largest_log = size_t{256} << 20;
 
+// Of a folder's files.
+bool may_be_log(const fs::path& file) {
+  static const std::set<std::string> endings{"", ".txt", ".log", ".out", ".err", ".json", ".jsonl", ".csv"};
+  const std::string name = file.filename().string();
+  return !name.starts_with('.') && (name.find("tfevents") != std::string::npos || endings.contains(file.extension()));
+}
+
 std::vector<fs::path> files_of(const std::string& pattern) {
   std::vector<fs::path> found;
   if (fs::is_directory(pattern)) {
     for (const auto& entry : fs::directory_iterator(pattern)) {
-      const std::string name = entry.path().filename().string();
-      if (entry.is_regular_file() && !name.starts_with('.')) found.push_back(entry.path());
+      if (entry.is_regular_file() && may_be_log(entry.path())) found.push_back(entry.path());
     }
   } else {
     glob_t matches{};
@@ -61,7 +67,7 @@ void add_numbers(const Json& object, const std::string& before, std::vector<std:
 std::string line_of_row(const Json& row) {
   std::vector<std::string> words;
   add_numbers(row, "", words);
-  return fmt::format("{}\n", fmt::join(words, ", "));
+  return fmt::format("{}\n", fmt::join(words, " "));
 }
 
 std::string lines_of_rows(const Json& rows) {
@@ -104,7 +110,7 @@ std::string lines_of_csv(const std::string& text) {
       if (harness::figure_at(cells[i]).size == cells[i].size() && !cells[i].empty())
         words.push_back(names[i] + "=" + cells[i]);
     }
-    result += fmt::format("{}\n", fmt::join(words, ", "));
+    result += fmt::format("{}\n", fmt::join(words, " "));
   }
   return result;
 }

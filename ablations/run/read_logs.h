@@ -23,7 +23,7 @@ struct LogSide {
 std::vector<LogSide> sides_of(const std::vector<std::string>& typed);
 
 // The text of a log in lines as programs print them: rows of JSON lines, of CSV (Lightning's, Keras') and of
-// transformers' trainer_state.json become "step=10, loss=3.1". `read_events` gives the JSON lines of an event file of
+// transformers' trainer_state.json become "step=10 loss=3.1". `read_events` gives the JSON lines of an event file of
 // TensorBoard's. Throws std::invalid_argument for a file that cannot be read.
 std::string log_text(const std::filesystem::path& file,
                      const std::function<std::string(const std::filesystem::path&)>& read_events);

@@ -111,6 +111,8 @@ def test_rows_of_well_known_files(ladder, tmp_path) -> None:
         assert rung["ms_per_step"]["median"] == pytest.approx(50, rel=0.005), (file, rung)
         assert rung["numbers"]["seconds"]["median"] == pytest.approx(seconds, rel=1e-3), file
     assert read(ladder, tmp_path / "metrics.csv", tmp_path / "metrics.csv", status=3)["rungs"][0]["numbers"]["val loss"]["median"] == 1.25
+    metric = ("--metric", r"val_loss=(?P<value>\S+)", "--better", "lower")
+    assert read(ladder, *metric, tmp_path / "metrics.csv", tmp_path / "metrics.csv", status=3)["rungs"][0]["numbers"]["val_loss"]["median"] == 1.25
 
 
 def test_event_files_are_read_by_tensorboard(ladder, tmp_path) -> None:
