@@ -136,7 +136,9 @@ void tell_plan(const Plan& plan, const fs::path& out) {
     const Trial& trial = rung.command->trial;
     const std::string every = trial.every == 1 ? "" : fmt::format(", every {} {}s", trial.every, trial.unit());
     const std::string bursts = trial.pace().has_all() ? ", in bursts or by a clock" : "";
-    shapes.insert(fmt::format("{}{}{}{}", files::in_quotes(trial.shape), every, bursts,
+    const int64_t ranks = trial.format ? trial.format->copies : 1;
+    const std::string last = ranks == 1 ? "" : fmt::format(", the last of {} ranks", ranks);
+    shapes.insert(fmt::format("{}{}{}{}{}", files::in_quotes(trial.shape), every, last, bursts,
                               trial.terminal ? ", read from a terminal" : ""));
   }
   const std::vector<std::string>& gpus = plan.rungs.front().command->trial.gpus;

@@ -9,14 +9,16 @@
     Trainer(..., callbacks=[ladder.Lightning()])  # lightning or pytorch_lightning
 
 Nothing happens without the environment variable LADDER_LOG, so these lines can stay in the script. With it, the process of rank 0
-appends lines of JSON to the file that LADDER_LOG names. A second process that would write there writes nothing.
+appends lines of JSON to the file that LADDER_LOG names, and each other rank to one beside it: that of rank 3 ends in ".3". A step ends
+when the last rank has ended it; the losses are those of rank 0. A second process that would write into a file writes nothing.
 
-    {"ladder": 1, "pid": 4711, "device": "cuda:0", "clock": 1795827812.31}
+    {"ladder": 1, "pid": 4711, "device": "cuda:0", "clock": 1795827812.31, "rank": 0, "ranks": 8, "host": "node-1"}
     {"step": 0, "t": 812.447113, "loss": 10.98, "tokens": 16384}
     {"step": 1, "t": 812.477215, "device_ms": 30.102, "loss": 10.87, "tokens": 16384}
 
 t is in seconds of CLOCK_MONOTONIC, which is time.monotonic(); clock is how far the time of day is ahead of it. A container may have a
-CLOCK_MONOTONIC of its own; the time of day is the same for all. A loss that is not finite is "nan", "inf" or "-inf".
+CLOCK_MONOTONIC of its own; the time of day is the same for all. A loss that is not finite is "nan", "inf" or "-inf". A single process
+tells no rank.
 On a CPU t is the time of the call, after the loss was read.
 With PyTorch on a GPU the first call waits for the device. Later calls only record a CUDA event, and copy the loss behind it.
 There t is the host's time of the first event plus the device's time since then; device_ms is the device's time since the event before.
@@ -40,11 +42,25 @@ import threading
 import time
 
 
-def rank():
+# What launchers set: torchrun and others, Open MPI, MPICH and Intel MPI, srun. A Slurm script that is no step has a SLURM_PROCID, too.
+LAUNCHED = (("RANK", "WORLD_SIZE"), ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE"),
+            ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"), ("LOCAL_RANK", "LOCAL_WORLD_SIZE"))
+
+
+def rank_of_ranks():
+    """Which process this is, and of how many that train together."""
     distributed = sys.modules.get("torch.distributed")
     if distributed is not None and distributed.is_available() and distributed.is_initialized():
-        return distributed.get_rank()
-    return int(os.environ.get("RANK") or os.environ.get("SLURM_PROCID") or 0)
+        return distributed.get_rank(), distributed.get_world_size()
+    for own, of_all in LAUNCHED:
+        if os.environ.get(own):
+            rank = int(os.environ[own])
+            return rank, max(rank + 1, int(os.environ.get(of_all) or 1))
+    return 0, 1
+
+
+def rank():
+    return rank_of_ranks()[0]
 
 
 def _harmless(call):
@@ -78,10 +94,9 @@ class _Log:
 
     def begin(self, loss):
         import fcntl  # not on Windows
-        self.on = rank() == 0
-        if not self.on:
-            return
-        self.file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK, 0o666)  # a pipe does not block
+        self.rank, ranks = rank_of_ranks()
+        path = f"{self.path}.{self.rank}" if self.rank else self.path
+        self.file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK, 0o666)  # a pipe does not block
         try:
             fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -98,7 +113,8 @@ class _Log:
         elif torch is not None and torch.cuda.is_initialized():
             self.cuda = torch.cuda
             self.device = device = device if getattr(loss, "is_cuda", False) else torch.device("cuda", torch.cuda.current_device())
-        self.write({"ladder": 1, "pid": os.getpid(), "device": str(device), "clock": time.time() - time.monotonic()})
+        who = {"rank": self.rank, "ranks": ranks, "host": os.uname().nodename} if ranks > 1 else {}
+        self.write({"ladder": 1, "pid": os.getpid(), "device": str(device), "clock": time.time() - time.monotonic(), **who})
 
     @_harmless
     def step(self, loss, tokens, keep=0):
@@ -115,7 +131,7 @@ class _Log:
                 loss = loss.detach()
             if getattr(loss, "ndim", 0):
                 loss = loss.mean()
-            if loss is not None:
+            if loss is not None and (self.rank == 0 or self.cuda is None):  # to read it is to wait for the device
                 line["loss"] = loss
             if self.arrays is not None:
                 self.arrays.put(line)

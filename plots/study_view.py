@@ -133,13 +133,15 @@ def command_blocks(command, ms):
         return [Code(command["text"]), Line(f"A whole run takes {digits3(ms['median'] / 1000)} s." if ms else "No run has ended.")]
     read = f"steps read from lines such as “{clean(command['shape'])}”" if command["shape"] else "no step was read"
     starts = f"first step after {digits3(command['first_step_s'])} s, in the trial after {digits3(command['cold_first_step_s'])} s"
+    ranks = command.get("ranks", {}).get("count", 1)
+    last = f"; a step ends with the last of {ranks} ranks" if ranks > 1 else ""
     own = f"; it prints {digits3(command['own_ms'])} ms itself" if "own_ms" in command else ""
     often = f", median {digits3(ms['median'])} ms" if ms else ""
     seen = command.get("seen")
     looked = [] if seen is None else [Line(f"Seen to differ: {'; '.join(map(clean, seen))}." if seen else "Nothing that can be seen differs: is the flag read?", "" if seen else "warn")]
     versions = ", ".join(f"{clean(name)} {clean(value)}" for name, value in command.get("versions", {}).items())
     runs_on = f" It runs on {versions}." if versions else ""
-    return [Code(command["text"]), Line(f"Mean {command.get('unit', 'step')} {digits3(command['mean_ms'])} ms{often}; {starts}; {read}{own}.{runs_on}"), *looked]
+    return [Code(command["text"]), Line(f"Mean {command.get('unit', 'step')} {digits3(command['mean_ms'])} ms{often}; {starts}; {read}{last}{own}.{runs_on}"), *looked]
 
 
 def rung_fold(part, rung, place):

@@ -141,6 +141,20 @@ struct Reproduction {
   LADDER_FIELDS(Reproduction, identical, largest_deviation, (largest_ulps, absent), (steps, from_1), excuses)
 };
 
+// Of a program of several processes that train together. A step ends with the line of its last rank.
+struct CommandRanks {
+  int64_t count = 1;               // whose lines were read
+  int64_t unseen = 0;              // that the program has beside those
+  int64_t nodes = 1;               // machines that they run on; only this one is watched
+  std::optional<int64_t> slowest;  // none: they are even, as ranks are that wait for each other
+  double behind = 0;               // the slowest, by this share of a step
+  bool takes_longer = false;       // its time from step to step is longer; false: its lines come later
+
+  LADDER_FIELDS(CommandRanks, (count, from_1), (unseen, {.none = None::absent, .least = 0}),
+                (nodes, {.none = None::absent, .least = 1}), (slowest, absent),
+                (behind, {.none = None::absent, .least = 0, .most = 1e6}), (takes_longer, absent))
+};
+
 // What was read of a command's lines. Entry i is about the line that ended interval i of its timing.
 struct CommandRun {
   std::string text;             // for sh, as in the plan
@@ -155,6 +169,7 @@ struct CommandRun {
   bool ended_by_us = true;              // it had made its steps, and would have made more
   std::optional<double> own_ms;         // median of what the program itself says of a step
   std::optional<int64_t> tokens_per_step;
+  std::optional<CommandRanks> ranks = {};            // none: it is one process, as far as its lines say
   bool terminal = false;                             // it printed to a terminal
   std::map<std::string, std::string> stated;         // what it says of itself by a client, unchecked
   std::map<std::string, std::string> versions = {};  // of what it loads: {"torch": "2.11.0"}
@@ -165,7 +180,7 @@ struct CommandRun {
                 (stated, {.none = None::absent, .most_items = 50}),
                 (versions, {.none = None::absent, .most_items = 50}), steps, (seconds, from_0), (first_step_s, from_0),
                 shape, (unit, absent), (has_all, absent), by_loss, (unprinted, absent), ended_by_us, (own_ms, absent),
-                (tokens_per_step, {.none = None::absent, .least = 1}),
+                (tokens_per_step, {.none = None::absent, .least = 1}), (ranks, absent),
                 (numbers, {.none = None::absent, .above = 0, .most_items = 50}))
 };
 

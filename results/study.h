@@ -130,22 +130,23 @@ struct RungClock {
 // nobody looked.
 struct StudyCommand {
   std::string text, typed;
-  std::string shape;                      // of the lines that its steps were read from
-  std::string unit = "step";              // what they count
-  bool has_all = false;                   // a time is with all that is done between steps
-  bool by_loss = false;                   // each of them has a loss
-  double mean_ms = 0;                     // of a step: beside the median
-  double first_step_s = 0;                // median over runs: from the start to the first step, caches warm
-  double cold_first_step_s = 0;           // in the trial
-  std::optional<double> own_ms;           // of a step, as the program prints it
-  std::optional<int64_t> pays_from_step;  // against the first command; none: never, or at once
+  std::string shape;                       // of the lines that its steps were read from
+  std::string unit = "step";               // what they count
+  bool has_all = false;                    // a time is with all that is done between steps
+  bool by_loss = false;                    // each of them has a loss
+  double mean_ms = 0;                      // of a step: beside the median
+  double first_step_s = 0;                 // median over runs: from the start to the first step, caches warm
+  double cold_first_step_s = 0;            // in the trial
+  std::optional<double> own_ms;            // of a step, as the program prints it
+  std::optional<int64_t> pays_from_step;   // against the first command; none: never, or at once
+  std::optional<CommandRanks> ranks = {};  // over runs: the slowest is so in most of them
   std::optional<std::vector<std::string>> seen;
   std::map<std::string, std::string> stated;         // by the program itself, unchecked
   std::map<std::string, std::string> versions = {};  // of what it loads
   std::string losses;                                // what the guard says of them, in words
 
   LADDER_FIELDS(StudyCommand, text, typed, shape, (unit, absent), (has_all, absent), by_loss, mean_ms, first_step_s,
-                cold_first_step_s, (own_ms, absent), (pays_from_step, absent), (seen, absent),
+                cold_first_step_s, (own_ms, absent), (pays_from_step, absent), (ranks, absent), (seen, absent),
                 (stated, {.none = None::absent, .most_items = 50}),
                 (versions, {.none = None::absent, .most_items = 50}), losses)
 };

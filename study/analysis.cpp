@@ -272,6 +272,23 @@ std::pair<double, double> sm_clocks(const RunsByRepeat& runs) {
   return range;
 }
 
+// Who is behind, and what nobody saw.
+void warn_of_ranks(const CommandRanks& ranks, const auto& warn) {
+  if (ranks.slowest) {
+    warn(fmt::format("rank {} is the slowest: {}{:.0f} % {}behind the others", *ranks.slowest,
+                     ranks.takes_longer ? "" : "its lines come ", 100 * ranks.behind,
+                     ranks.takes_longer ? "" : "of a step "));
+  }
+  if (ranks.unseen > 0) {
+    warn(fmt::format("{} of its {} ranks wrote no line that can be read here: LADDER_LOG must lie where all can write",
+                     ranks.unseen, ranks.count + ranks.unseen));
+  }
+  if (ranks.nodes > 1) {
+    warn(fmt::format("it runs on {} machines: only this one and its GPUs are watched, not those of the others",
+                     ranks.nodes));
+  }
+}
+
 // What its lines leave in doubt. `warn` gets each in words.
 void warn_of_command(const StudyCommand& command, const RunsByRepeat& runs, const auto& warn) {
   if (command.unit == "run") return;
@@ -291,6 +308,7 @@ void warn_of_command(const StudyCommand& command, const RunsByRepeat& runs, cons
         "not all of its lines have a loss, so the device may be behind them: only the mean of a whole run can be "
         "trusted");
   }
+  if (command.ranks) warn_of_ranks(*command.ranks, warn);
   if (command.has_all) {
     warn(
         "its lines come in bursts or by a clock, so its times are with all that it does between its steps, evaluations "

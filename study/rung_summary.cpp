@@ -84,6 +84,30 @@ Median number_over(const RunsByRepeat& runs, const std::string& name) {
   return {bounds(estimate), estimate.center};
 }
 
+// The slowest rank is one that is so in most runs.
+std::optional<CommandRanks> ranks_over(const RunsByRepeat& runs) {
+  std::optional<CommandRanks> ranks;
+  std::map<int64_t, std::vector<double>> behind;
+  bool takes_longer = false;
+  for (const auto& [repeat, run] : runs) {
+    const std::optional<CommandRanks>& of = run.command->ranks;
+    if (of && (!ranks || of->nodes > ranks->nodes)) ranks = of;
+    if (of && of->slowest) behind[*of->slowest].push_back(of->behind);
+    takes_longer = takes_longer || (of && of->takes_longer);
+  }
+  if (!ranks) return std::nullopt;
+  ranks->slowest.reset();
+  ranks->behind = 0;
+  ranks->takes_longer = false;
+  for (const auto& [rank, shares] : behind) {
+    if (2 * shares.size() <= runs.size()) continue;
+    ranks->slowest = rank;
+    ranks->behind = harness::median(shares);
+    ranks->takes_longer = takes_longer;
+  }
+  return ranks;
+}
+
 // What a command shows beside its steps' times, but for what it is compared with.
 void add_command(const Rung& planned, const RunsByRepeat& runs, StudyCommand& command) {
   std::vector<double> means, starts, own;
@@ -105,6 +129,7 @@ void add_command(const Rung& planned, const RunsByRepeat& runs, StudyCommand& co
   command.first_step_s = harness::median(starts);
   command.cold_first_step_s = planned.command->trial.first_step_s;
   if (!own.empty()) command.own_ms = harness::median(own);
+  command.ranks = ranks_over(runs);
 }
 
 }  // namespace

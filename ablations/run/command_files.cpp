@@ -129,39 +129,67 @@ static std::string text_of(const std::filesystem::path& file, uint64_t at) try {
   return "";
 }
 
+void ClientLog::remove() const {
+  const std::string begin = lowest_.path.filename().string() + ".";
+  std::error_code ignored;
+  fs::remove(lowest_.path, ignored);
+  for (const auto& entry : fs::directory_iterator(lowest_.path.parent_path(), ignored)) {
+    if (entry.path().filename().string().starts_with(begin)) fs::remove(entry.path(), ignored);
+  }
+}
+
 std::vector<StepLine> ClientLog::read(double begun_s) {
+  ranks_.add(0, read(lowest_, begun_s));
+  ranks_.expect(ranks_told_);
+  for (int64_t rank = 1; rank < ranks_told_; ++rank) {
+    File& file = others_[rank];
+    if (file.path.empty()) file.path = fmt::format("{}.{}", lowest_.path.string(), rank);
+    ranks_.add(static_cast<double>(rank), read(file, begun_s));
+  }
+  return ranks_.take();
+}
+
+std::vector<StepLine> ClientLog::read(File& file, double begun_s) {
   std::vector<StepLine> lines;
-  const std::string text = has_begun() ? text_of(file_, at_) : "";
+  const std::string text = is_there(file) ? text_of(file.path, file.at) : "";
   const double now =
       std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count() - begun_s;
   for (size_t begin = 0, end = 0; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
-    at_ += end + 1 - begin;
+    file.at += end + 1 - begin;
     const files::Json json = files::Json::parse(text.begin() + static_cast<std::ptrdiff_t>(begin),
                                                 text.begin() + static_cast<std::ptrdiff_t>(end), nullptr,
                                                 /*allow_exceptions=*/false);
-    if (json.is_object()) take_words(json);
+    if (json.is_object()) take_words(json, file);
     if (!json.is_object() || !json.value("t", files::Json()).is_number() ||
         !is_count(json.value("step", files::Json()))) {
       continue;
     }
     const files::Json loss = json.value("loss", files::Json()), tokens = json.value("tokens", files::Json());
-    const double seconds = json["t"].get<double>() + ahead_s_ - begun_s;
-    last_s_ = seconds >= last_s_ && seconds <= now ? seconds : now;
-    StepLine step{.seconds = last_s_, .step = json["step"].get<int64_t>()};
+    const double seconds = json["t"].get<double>() + file.ahead_s - begun_s;
+    file.last_s = seconds >= file.last_s && seconds <= now ? seconds : now;
+    StepLine step{.seconds = file.last_s, .lowest_s = file.last_s, .step = json["step"].get<int64_t>()};
     if (loss.is_number()) step.loss = loss.get<double>();
     if (loss.is_string()) step.loss = NAN;  // JSON has no NaN
-    if (is_count(tokens) && tokens > 0) tokens_ = tokens.get<int64_t>();
+    if (is_count(tokens) && tokens > 0 && &file == &lowest_) tokens_ = tokens.get<int64_t>();
     lines.push_back(step);
   }
   return lines;
 }
 
-void ClientLog::take_words(const files::Json& line) {
+void ClientLog::take_words(const files::Json& line, File& file) {
   if (const auto clock = line.find("clock"); clock != line.end() && clock->is_number()) {
     const std::chrono::duration<double> own = std::chrono::system_clock::now().time_since_epoch(),
                                         monotonic = std::chrono::steady_clock::now().time_since_epoch();
     const double ahead_s = clock->get<double>() - (own - monotonic).count();
-    ahead_s_ = std::abs(ahead_s) > 1 ? ahead_s : 0;  // else it is the same clock, read twice
+    file.ahead_s = std::abs(ahead_s) > 1 ? ahead_s : 0;  // else it is the same clock, read twice
+  }
+  constexpr int64_t most_ranks = 4096;
+  if (const auto host = line.find("host"); host != line.end() && host->is_string() && std::ssize(hosts_) < most_ranks) {
+    hosts_.insert(host->get<std::string>());
+  }
+  if (&file != &lowest_) return;
+  if (const auto ranks = line.find("ranks"); ranks != line.end() && is_count(*ranks)) {
+    ranks_told_ = std::clamp<int64_t>(ranks->get<int64_t>(), 1, most_ranks);
   }
   if (const auto stated = line.find("stated"); stated != line.end() && stated->is_object()) {
     for (const auto& [name, value] : stated->items()) {

@@ -148,7 +148,7 @@ void CommandProcess::make(const std::function<void(std::string_view)>& on_line) 
   std::error_code ignored;
   fs::remove_all(own_, ignored);
   fs::create_directories(own_);
-  fs::remove(client_log_, ignored);
+  client_.remove();
   begun_s_ = monotonic_s();
   child_ = harness::run_child(
       {.argv = {"/bin/sh", "-c", text_for(command_, own_, repeat_)},
@@ -162,6 +162,7 @@ void CommandProcess::make(const std::function<void(std::string_view)>& on_line) 
        .on_look = [this](const std::vector<pid_t>& tree) { return look(tree); }});
   if (child_.end == ChildResult::End::exited) {
     take_client();
+    if (by_client_ && !has_enough_) take(client_.end());
     if (trial_) {
       trial_->end();
       review(/*at_end=*/true);
@@ -271,8 +272,8 @@ std::vector<std::optional<double>> CommandProcess::losses() const {
   auto printed = printed_losses_.begin();
   for (size_t i = 0; i < lines.size(); ++i) {
     losses.push_back(lines[i].loss);
-    const double next_s = i + 1 < lines.size() ? lines[i + 1].seconds : lines[i].seconds + 1;
-    while (printed != printed_losses_.end() && printed->first < lines[i].seconds) ++printed;
+    const double next_s = i + 1 < lines.size() ? lines[i + 1].lowest_s : lines[i].lowest_s + 1;
+    while (printed != printed_losses_.end() && printed->first < lines[i].lowest_s) ++printed;
     if (!losses.back() && printed != printed_losses_.end() && printed->first < next_s) losses.back() = printed->second;
   }
   return losses;
@@ -328,6 +329,7 @@ double CommandProcess::add_steps(Record& record) const {
   command.by_loss = by_loss();
   command.own_ms = own_ms();
   command.tokens_per_step = tokens;
+  command.ranks = ranks();
   const std::vector<std::optional<double>> all_losses = losses();
   const bool has_any = std::ranges::any_of(all_losses, [](const auto& loss) { return loss.has_value(); });
   for (size_t i = 0; i < lines.size(); ++i) {
@@ -340,6 +342,27 @@ double CommandProcess::add_steps(Record& record) const {
   }
   gpus_.complete(record, tokens.value_or(0) * (lines.back().step - lines[window_.first_timed()].step));
   return timing.processor_lost.value_or(0);
+}
+
+// None: it is one process, as far as its lines say.
+std::optional<CommandRanks> CommandProcess::ranks() const {
+  constexpr double poll_s = 0.2;  // `torchrun --tee` looks for each rank's lines ten times a second
+  const std::vector<StepLine>& lines = window_.lines();
+  if (!by_client_ && !reader_) return std::nullopt;
+  const harness::RankSteps& ranks = by_client_ ? client_.ranks() : reader_->ranks();
+  const int64_t copies = by_client_ || !command_.trial.format ? 1 : command_.trial.format->copies;
+  CommandRanks found{.count = std::max(ranks.seen(), copies),
+                     .unseen = by_client_ ? std::max<int64_t>(client_.ranks_told() - ranks.seen(), 0) : 0,
+                     .nodes = std::max<int64_t>(nodes_, std::ssize(client_.hosts()))};
+  if (found.count + found.unseen == 1 && found.nodes == 1) return std::nullopt;
+  const bool share_a_clock = by_client_ && client_.hosts().size() < 2;
+  const auto slow = ranks.slowest(lines[window_.first_timed()].step, lines.back().step, share_a_clock ? 0 : poll_s);
+  if (slow) {
+    found.slowest = slow->rank;
+    found.behind = slow->behind;
+    found.takes_longer = slow->takes_longer;
+  }
+  return found;
 }
 
 // As one step, which has the last loss.
@@ -396,7 +419,7 @@ bool CommandProcess::take_output(int stream, std::string_view bytes) {
 
 void CommandProcess::add_printed_losses(const std::vector<StepLine>& steps) {
   for (const StepLine& step : steps) {
-    if (step.loss) printed_losses_.emplace_back(step.seconds, *step.loss);
+    if (step.loss) printed_losses_.emplace_back(step.lowest_s, *step.loss);
   }
 }
 
@@ -488,6 +511,7 @@ void CommandProcess::renew_tree() {
 void CommandProcess::begin_window() {
   watches_ = true;
   renew_tree();
+  nodes_ = nodes_of(tree_);
   gpus_.look(tree_);
   window_begun_s_ = monotonic_s();
   before_ = harness::processor_time(tree_);

@@ -7,6 +7,7 @@
 #include "ablations/run/command_files.h"
 #include "ablations/run/command_metric.h"
 #include "ablations/run/used_gpus.h"
+#include "harness/lines/rank_steps.h"
 #include "harness/lines/step_pace.h"
 #include "harness/lines/step_reader.h"
 #include "harness/machine/processor_time.h"
@@ -84,6 +85,7 @@ class CommandProcess {
   [[nodiscard]] std::optional<int64_t> tokens_per_step() const;
   [[nodiscard]] std::filesystem::path code_file() const;
   [[nodiscard]] std::vector<std::optional<double>> losses() const;
+  [[nodiscard]] std::optional<CommandRanks> ranks() const;
 
   const Plan& plan_;
   const TypedCommand& command_;
@@ -92,7 +94,7 @@ class CommandProcess {
   std::filesystem::path folder_, own_, client_log_;
   ClientLog client_;
   harness::LineSplitter lines_;
-  std::optional<harness::StepReader> reader_;  // of a run
+  std::optional<harness::RankReader> reader_;  // of a run
   std::optional<harness::TrialLines> trial_;   // of a trial
   std::optional<MetricReader> metric_;         // of a run that is compared by a metric
   std::optional<harness::TrialLines::Learned> learned_;
@@ -106,6 +108,7 @@ class CommandProcess {
   harness::ChildResult child_{};
   double begun_s_ = 0, window_begun_s_ = 0, window_s_ = 0;
   std::vector<pid_t> tree_;
+  int64_t nodes_ = 1;  // that its ranks say they run on
   bool by_client_ = false, watches_ = false, has_enough_ = false;
   std::set<std::filesystem::path> loaded_;  // by a trial
   std::map<std::string, std::string> versions_;

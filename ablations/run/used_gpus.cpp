@@ -1,8 +1,14 @@
 #include "ablations/run/used_gpus.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <map>
 #include <thread>
+#include <utility>
 
 namespace ablations {
 
@@ -61,6 +67,28 @@ void UsedGpus::complete(Record& record, int64_t tokens) const {
     if (!record.monitor) record.monitor = results::summary_of(one.watch, tokens);
     for (const std::string& flag : harness::flags(one.watch)) record.flags->push_back(flag);
   }
+}
+
+int64_t nodes_of(const std::vector<pid_t>& processes) {
+  constexpr std::pair<const char*, const char*> sizes[] = {{"WORLD_SIZE", "LOCAL_WORLD_SIZE"},
+                                                           {"WORLD_SIZE", "LOCAL_SIZE"},
+                                                           {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"}};
+  int64_t nodes = 1;
+  for (const pid_t pid : processes) {
+    std::map<std::string, int64_t> numbers;  // among its variables
+    std::ifstream variables(fmt::format("/proc/{}/environ", pid)), name(fmt::format("/proc/{}/comm", pid));
+    for (std::string variable; std::getline(variables, variable, '\0');) {
+      const size_t equals = std::min(variable.find('='), variable.size());
+      numbers[variable.substr(0, equals)] =
+          std::strtoll(variable.c_str() + std::min(equals + 1, variable.size()), nullptr, 10);
+    }
+    for (const auto& [all, local] : sizes) {
+      if (numbers[local] > 0) nodes = std::max(nodes, numbers[all] / numbers[local]);
+    }
+    std::string program;
+    if (std::getline(name, program) && program == "srun") nodes = std::max(nodes, numbers["SLURM_NNODES"]);
+  }
+  return nodes;
 }
 
 }  // namespace ablations

@@ -50,4 +50,7 @@ class UsedGpus {
   int64_t peak_bytes_ = 0;
 };
 
+// How many machines these processes say that their program runs on (torchrun, DeepSpeed, Open MPI, srun); 1: none does.
+int64_t nodes_of(const std::vector<pid_t>& processes);
+
 }  // namespace ablations

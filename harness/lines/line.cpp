@@ -30,6 +30,7 @@ class Parser {
   explicit Parser(std::string_view text) : text_(text) {}
 
   Line parsed() {
+    take_tag();
     while (at_ < text_.size() && line_.numbers.size() < most_numbers) {
       if (!take_word() && !take_number()) take_mark();
     }
@@ -50,6 +51,21 @@ class Parser {
     is_other_ = is_other_ || (is_heading_ && !trains_);
     key_.clear();
     is_closed_ = is_heading_ = false;
+  }
+
+  // "[1,3]<stdout>: ", as Open MPI's --tag-output says whose line it is: of job 1 rank 3.
+  void take_tag() {
+    const size_t comma = text_.find(','), end = text_.find("]<std");
+    const size_t colon = text_.find(">:", std::min(end, text_.size()));
+    if (here() != '[' || comma > end || colon == std::string_view::npos) return;
+    const auto is_number = [&](size_t from, size_t to) {
+      return from < to && std::ranges::all_of(text_.substr(from, to - from), is_digit);
+    };
+    if (!is_number(1, comma) || !is_number(comma + 1, end)) return;
+    const Figure rank = figure_at(text_.substr(comma + 1, end - comma - 1));
+    key_ = " rank ";
+    add({.value = rank.value, .whole = true, .begin = comma + 1, .size = rank.size});
+    at_ = colon + 2;
   }
 
   bool take_word() {

@@ -325,10 +325,10 @@ class Decision {
   // Several processes may print each step: with a number that says which, or without.
   void find_ranks(const Numbers& steps, StepFormat& format) const {
     for (const auto& [column, series] : series_) {
-      if (is_rank(column.key) && common(steps, series) == std::ssize(steps.points) && is_several(series)) {
-        take_lowest(column, series, format);
-        return;
-      }
+      if (!series.whole || common(steps, series) < std::ssize(steps.points)) continue;
+      if (!is_rank(column.key) && !is_tag(column, steps)) continue;
+      take_ranks(column, values_on(steps, column), format);
+      return;
     }
     if (is_of_epochs(steps)) return;
     constexpr int64_t near = 16;                         // lines
@@ -343,27 +343,46 @@ class Decision {
     const auto usual = std::ranges::max_element(steps_by_times, {}, [](const auto& one) { return one.second; });
     if (seen.size() < 3 || usual->first < 2 || 5 * usual->second < 4 * std::ssize(seen) - 5) return;
     for (const auto& [column, series] : series_) {
-      if (column == format.step || column == format.loss || common(steps, series) < std::ssize(steps.points)) continue;
-      std::set<double> values;
+      if (!series.whole || column == format.step || column == format.loss ||
+          common(steps, series) < std::ssize(steps.points))
+        continue;
+      const std::set<double> values = values_on(steps, column);
       std::set<std::pair<double, double>> pairs;  // of a step and a process
-      for (const Point& point : steps.points) {
-        const Number* const number = read_[point.line].find(column);
-        values.insert(number->value);
-        pairs.insert({point.value, number->value});
-      }
+      for (const Point& point : steps.points) pairs.insert({point.value, read_[point.line].find(column)->value});
       if (std::ssize(values) != usual->first || pairs.size() != steps.points.size()) continue;
-      take_lowest(column, series, format);
+      take_ranks(column, values, format);
       return;
     }
     if (format.loss && !format.loss_is_apart && !is_redrawn(steps, *format.loss)) format.copies = usual->first;
   }
 
-  static bool is_several(const Numbers& ranks) {
-    return std::ranges::any_of(ranks.points, [&](const Point& one) { return one.value != ranks.points.front().value; });
+  // "3: ", as srun --label says whose line it is: the ranks' lines come in any order, and each one's steps go up.
+  [[nodiscard]] bool is_tag(const Column& column, const Numbers& steps) const {
+    if (!column.key.empty() || column.marks != "^:") return false;
+    std::map<double, double> last;  // step of a rank
+    int64_t switches = 0;
+    std::optional<double> before;
+    for (const Point& point : steps.points) {
+      const double rank = read_[point.line].find(column)->value;
+      const auto [of_rank, is_first] = last.try_emplace(rank, point.value);
+      if (!is_first && point.value <= of_rank->second) return false;
+      of_rank->second = point.value;
+      switches += before && before != rank ? 1 : 0;
+      before = rank;
+    }
+    return switches >= 2 * std::ssize(last);
   }
-  static void take_lowest(const Column& column, const Numbers& ranks, StepFormat& format) {
+
+  // What a column that all of these lines have says on them.
+  [[nodiscard]] std::set<double> values_on(const Numbers& lines, const Column& column) const {
+    std::set<double> values;
+    for (const Point& point : lines.points) values.insert(read_[point.line].find(column)->value);
+    return values;
+  }
+  static void take_ranks(const Column& column, const std::set<double>& ranks, StepFormat& format) {
     format.rank = column;
-    format.of_rank = std::ranges::min(ranks.points, {}, &Point::value).value;
+    format.of_rank = *ranks.begin();
+    format.copies = std::ssize(ranks);
   }
 
   // Steps come again because epochs do: an epoch's number goes up, or the step far down.
@@ -420,6 +439,7 @@ class Decision {
 }  // namespace
 
 bool is_named(const StepFormat& format) {
+  if (format.rank && format.copies == 1) return false;  // others may come
   return format.step && step_rank(format.step->key) > 0 && format.loss && !format.loss_is_apart;
 }
 

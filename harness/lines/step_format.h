@@ -20,14 +20,14 @@ struct StepFormat {
   bool loss_is_apart = false;  // on other lines, after the step's
   bool is_of_epoch = false;    // the step begins again in each epoch
   std::string unit = "step";   // what the number counts: "step", "sample", "line", "%", "0.1 %", "0.01 %"
-  std::optional<Column> rank;  // of the process that printed the line; only one's lines count
-  double of_rank = 0;          // the lowest
+  std::optional<Column> rank;  // of the process that printed the line (rank_steps.h)
+  double of_rank = 0;          // the lowest, whose losses count
   int64_t per_line = 1;        // steps from one line with a loss to the next, as a bar on the other stream counted
-  int64_t copies = 1;          // so many processes print each step, without saying who: the lowest loss counts
+  int64_t copies = 1;          // so many processes print each step; if they do not say who, the lowest loss counts
   std::string shape;           // of a line: "iter STEP: loss LOSS, time Nms"
 };
 
-// Its lines name the step, and have its loss: more lines would not change that.
+// Its lines name the step, have its loss, and are those of all ranks: more lines would not change that.
 bool is_named(const StepFormat& format);
 
 // A line of output, as it was read.

@@ -2,6 +2,7 @@
 
 #include "files/printable.h"
 #include "harness/lines/names.h"
+#include "harness/lines/rank_steps.h"
 
 #include <fmt/format.h>
 #define PCRE2_CODE_UNIT_WIDTH 8
@@ -234,6 +235,7 @@ std::vector<StepLine> StepReader::take(const LogLine& line) {
     return out;
   }
   StepLine step{.seconds = line.seconds,
+                .lowest_s = line.seconds,
                 .step = lines_ * format_.per_line,
                 .numbered = found.step.has_value(),
                 .loss = found.loss,
@@ -246,6 +248,7 @@ std::vector<StepLine> StepReader::take(const LogLine& line) {
   if (step.numbered) {
     const auto copy = std::ranges::find(held_, *found.step + base_, &StepLine::step);
     if (format_.copies > 1 && copy != held_.end()) {
+      for (auto later = copy; later != held_.end(); ++later) later->seconds = std::max(later->seconds, step.seconds);
       copy->loss = lower_loss(copy->loss, step.loss);
       return out;
     }
@@ -317,7 +320,7 @@ std::optional<TrialLines::Learned> TrialLines::learned() const {
   Learned learned;
   if (!pattern_) learned.format = format_of(lines_);
   if (!pattern_ && !learned.format) return std::nullopt;
-  StepReader reader = pattern_ ? StepReader(*pattern_) : StepReader(*learned.format);
+  RankReader reader = pattern_ ? RankReader(*pattern_) : RankReader(*learned.format);
   const auto add = [&](const std::vector<StepLine>& steps) {
     learned.steps.insert(learned.steps.end(), steps.begin(), steps.end());
   };

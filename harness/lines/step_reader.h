@@ -25,7 +25,8 @@ struct pcre2_real_code_8;  // pcre2_code of <pcre2.h>
 namespace harness {
 
 struct StepLine {
-  double seconds = 0;                  // as LogLine's
+  double seconds = 0;                  // as LogLine's; of several ranks the last one's
+  double lowest_s = 0;                 // of the lowest rank's line, which has the loss
   int64_t step = 0;                    // as the program counts; where its lines have no number: their count from 0
   bool numbered = true;                // the line itself has the step number
   std::optional<double> loss;          // NaN or infinity where the program printed that
@@ -88,7 +89,7 @@ class StepReader {
 
   // Returns the step lines that are complete. A step with the loss of the step before waits for the next line: a bar is
   // often redrawn with a new number before it has the new loss, and the first line with the new loss counts. So does a
-  // step whose loss is apart, or that other processes will print, too.
+  // step whose loss is apart, or that other processes will print, too: the last of them ends it.
   std::vector<StepLine> take(const LogLine& line);
   std::vector<StepLine> end();  // what still waits
 

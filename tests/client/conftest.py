@@ -9,7 +9,7 @@ import sys
 import pytest
 
 CLIENT = pathlib.Path(__file__).resolve().parents[2] / "client"
-OURS = ("LADDER_LOG", "LADDER_LOOK", "LADDER_HOOK", "RANK", "SLURM_PROCID")
+OURS = ("LADDER_LOG", "LADDER_LOOK", "LADDER_HOOK", "RANK", "WORLD_SIZE", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "LOCAL_RANK")
 
 
 @pytest.fixture

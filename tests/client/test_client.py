@@ -103,15 +103,22 @@ if "kill" in sys.argv: os.kill(os.getpid(), signal.SIGTERM)
     assert done.stderr.count("ladder_client writes nothing more") == 1 == len(done.stderr.splitlines()), done.stderr
 
 
-@pytest.mark.parametrize(("variables", "writes"), [
-    ({"RANK": "0", "SLURM_PROCID": "3"}, True),
-    ({"RANK": "1"}, False),
-    ({"SLURM_PROCID": "1"}, False),
-    ({"RANK": ""}, True),
+@pytest.mark.parametrize(("variables", "rank", "ranks"), [
+    ({"RANK": "0", "WORLD_SIZE": "4", "SLURM_PROCID": "3"}, 0, 4),
+    ({"RANK": "3", "WORLD_SIZE": "4"}, 3, 4),
+    ({"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2", "SLURM_PROCID": "0"}, 1, 2),
+    ({"SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "2"}, 1, 2),
+    ({"SLURM_PROCID": "0", "SLURM_NTASKS": "8"}, 0, 1),  # a script of 8 tasks that is no step
+    ({"LOCAL_RANK": "1"}, 1, 2),
+    ({"RANK": ""}, 0, 1),
 ])
-def test_only_rank_0_writes(run, log, variables, writes) -> None:
+def test_each_rank_writes_its_own_file(run, log, variables, rank, ranks) -> None:
     assert run(LOOP, LADDER_LOG=log, **variables).returncode == 0
-    assert log.exists() == writes
+    (file,) = log.parent.glob("log.jsonl*")
+    assert file.name == f"log.jsonl.{rank}" if rank else "log.jsonl"
+    first, steps = lines(file)
+    assert (first.get("rank", 0), first.get("ranks", 1), first.get("host")) == (rank, ranks, os.uname().nodename if ranks > 1 else None)
+    assert len(steps) == 5
 
 
 @pytest.mark.parametrize("rank", [0, 1])
@@ -125,7 +132,9 @@ torch.distributed.init_process_group("fake", rank={rank}, world_size=2, store=Fa
 {LOOP}
 """, LADDER_LOG=log)
     assert done.returncode == 0, done.stderr
-    assert log.exists() == (rank == 0)
+    (file,) = log.parent.glob("log.jsonl*")
+    first, _ = lines(file)
+    assert (file == log) == (rank == 0) and (first["rank"], first["ranks"]) == (rank, 2)
 
 
 def test_only_the_first_process_writes(run, log) -> None:

@@ -1,5 +1,6 @@
 // Random programs whose time per step is known: what they print, how often, what they do between, and what stands
 // between them and the reader. The reader may refuse one. It may not tell a wrong time.
+#include "harness/lines/rank_steps.h"
 #include "harness/lines/step_pace.h"
 #include "harness/lines/step_reader.h"
 #include "harness/stats/stats.h"
@@ -257,7 +258,7 @@ Told measured(const Program& program, uint64_t seed) {
   if (!pace.doubt.empty()) return {{}, pace.doubt};
   if (learned->format->unit == "line" && !program.style->is(no_number))
     return {{}, "counts lines: " + learned->format->shape};
-  harness::StepReader reader(*learned->format);
+  harness::RankReader reader(*learned->format);
   harness::StepWindow window(warmup, timed, pace.pace, /*counts_lines=*/false);
   harness::LineSplitter lines;
   const double run_s = 100 * program.step_s * static_cast<double>(program.every) + 60;
