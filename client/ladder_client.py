@@ -5,6 +5,8 @@
     optimizer.step()
     ladder.step(loss, tokens=inputs.numel())      # loss: a number, a tensor of PyTorch, an array of JAX or NumPy, or None
 
+    for batch in ladder.wait(loader):             # if you like: each step's line has the time for which it waited for input
+
     Trainer(..., callbacks=[ladder.HF()])         # transformers: the loss is the one that it logs
     Trainer(..., callbacks=[ladder.Lightning()])  # lightning or pytorch_lightning
 
@@ -14,7 +16,7 @@ when the last rank has ended it; the losses are those of rank 0. A second proces
 
     {"ladder": 1, "pid": 4711, "device": "cuda:0", "clock": 1795827812.31, "rank": 0, "ranks": 8, "host": "node-1"}
     {"step": 0, "t": 812.447113, "loss": 10.98, "tokens": 16384}
-    {"step": 1, "t": 812.477215, "device_ms": 30.102, "loss": 10.87, "tokens": 16384}
+    {"step": 1, "t": 812.477215, "device_ms": 30.102, "wait_ms": 9.2, "loss": 10.87, "tokens": 16384}
 
 t is in seconds of CLOCK_MONOTONIC, which is time.monotonic(); clock is how far the time of day is ahead of it. A container may have a
 CLOCK_MONOTONIC of its own; the time of day is the same for all. A loss that is not finite is "nan", "inf" or "-inf". A single process
@@ -24,6 +26,7 @@ With PyTorch on a GPU the first call waits for the device. Later calls only reco
 There t is the host's time of the first event plus the device's time since then; device_ms is the device's time since the event before.
 A line is written by the first later call that finds its event reached, or at the end of the program.
 With JAX a thread waits for the loss, and t is the time at which it was there.
+wait_ms is the time that the thread has waited for batches since the step before: of the host, which may be ahead of the device.
 Calls while a CUDA graph is captured do not count.
 Nothing in here ends or changes the training: the first fault is said on standard error, and nothing is written from then on.
 LADDER_STEPS=WARMUP+TIMED says how many steps `ladder measure` wants; nothing here depends on it.
@@ -63,6 +66,54 @@ def rank():
     return rank_of_ranks()[0]
 
 
+_waited = {}  # seconds for which each thread has waited for batches; none has, if nobody times that
+_waiting = set()  # threads that do so now
+
+
+def waited():
+    """Seconds for which this thread has waited for batches so far; None: nobody times that."""
+    return _waited.get(threading.get_ident())
+
+
+def timed(next_batch):
+    """next_batch, whose time is a wait. Of one within another the outer one counts."""
+
+    @functools.wraps(next_batch)
+    def wait_for_next(*arguments):
+        thread = threading.get_ident()
+        if thread in _waiting:
+            return next_batch(*arguments)
+        _waiting.add(thread)
+        begun = time.monotonic()
+        try:
+            return next_batch(*arguments)
+        finally:
+            _waiting.discard(thread)
+            _waited[thread] = _waited.get(thread, 0.0) + time.monotonic() - begun
+
+    wait_for_next._torchdynamo_disable = True  # torch.compile leaves it alone
+    return wait_for_next
+
+
+class _Batches:
+    """A loader, or its iterator, whose batches are waited for."""
+
+    def __init__(self, batches):
+        self._batches = batches
+
+    def __iter__(self):
+        return _Batches(iter(self._batches))
+
+    def __next__(self):
+        return timed(next)(self._batches)
+
+    def __len__(self):
+        return len(self._batches)
+
+    def __getattr__(self, name):
+        return getattr(self._batches, name)
+
+
 def _harmless(call):
     """The call, which a fault does not leave."""
 
@@ -89,6 +140,7 @@ class _Log:
     def __init__(self, path):
         self.path, self.steps, self.on = path, 0, True
         self.inside = self.ended = False  # a step() is running; SIGTERM has come
+        self.waited = 0.0  # by the last step's thread until then
         self.cuda = self.arrays = self.last_event = None  # torch.cuda, if the program uses it; the losses of JAX
         self.pending = collections.deque()  # of (line, CUDA event or None)
 
@@ -127,6 +179,8 @@ class _Log:
                 return
             line = {"step": self.steps} if tokens is None else {"step": self.steps, "tokens": int(tokens)}
             self.steps += 1
+            if waited() is not None:
+                line["wait_ms"], self.waited = round(1e3 * (waited() - self.waited), 3), waited()
             if hasattr(loss, "detach"):
                 loss = loss.detach()
             if getattr(loss, "ndim", 0):
@@ -228,6 +282,11 @@ def step(loss=None, tokens=None):
     """A step has ended: its loss, and the tokens (or samples) that it trained on."""
     if _log is not None:
         _log.step(loss, tokens)
+
+
+def wait(batches):
+    """The same batches, from a loader or an iterator. The time until each is there is told with the step."""
+    return batches if _log is None else _Batches(batches)
 
 
 @_harmless

@@ -165,6 +165,30 @@ void add_looks(const Study& study, std::vector<Remark>& remarks) {
       "`ladder measure --look` asks PyTorch.");
 }
 
+// Of a mean step, where it matters to one of them.
+void add_input_waits(const Study& study, std::vector<Remark>& remarks) {
+  constexpr double matters = 0.05;  // of a step
+  constexpr size_t most = 4;
+  std::vector<std::string> waits;
+  double largest = 0;
+  bool by_look = false;
+  for (const StudyRung& rung : study.rungs) {
+    if (!rung.command || !rung.command->input) continue;
+    const InputWait& input = *rung.command->input;
+    largest = std::max(largest, input.share());
+    by_look = by_look || input.by_look;
+    if (waits.size() < most) {
+      waits.push_back(
+          fmt::format("{} {} of {} ms", in_quotes(rung.title), digits3(input.wait_ms), digits3(input.step_ms)));
+    }
+  }
+  if (largest < matters) return;
+  say(remarks, Severity::info, "input",
+      fmt::format("The host waits for input in a step{}: {}.", by_look ? ", seen by looking at a few" : "",
+                  fmt::join(waits, ", ")),
+      "More workers of the loader, or batches that are made ahead, may hide it.");
+}
+
 std::vector<Remark> remarks_of(const Study& study, const std::vector<ReportedRun>& runs,
                                const std::vector<Noise>& noise) {
   std::vector<Remark> remarks;
@@ -202,6 +226,7 @@ std::vector<Remark> remarks_of(const Study& study, const std::vector<ReportedRun
     for (const std::string& warning : study.warnings) say(remarks, Severity::warn, "warning", capitalized(warning));
   }
   add_looks(study, remarks);
+  if (!why_unusable(study)) add_input_waits(study, remarks);
   if (study.environment.git_dirty == true && !of_commands(study)) {
     say(remarks, Severity::info, "changed-program", "The program had changes that were not committed.");
   }

@@ -135,13 +135,15 @@ def command_blocks(command, ms):
     starts = f"first step after {digits3(command['first_step_s'])} s, in the trial after {digits3(command['cold_first_step_s'])} s"
     ranks = command.get("ranks", {}).get("count", 1)
     last = f"; a step ends with the last of {ranks} ranks" if ranks > 1 else ""
+    wait = command.get("input")
+    waits = f"; the host waits {digits3(wait['wait_ms'])} of {digits3(wait['step_ms'])} ms for input{' in a look' if wait.get('by_look') else ''}" if wait else ""
     own = f"; it prints {digits3(command['own_ms'])} ms itself" if "own_ms" in command else ""
     often = f", median {digits3(ms['median'])} ms" if ms else ""
     seen = command.get("seen")
     looked = [] if seen is None else [Line(f"Seen to differ: {'; '.join(map(clean, seen))}." if seen else "Nothing that can be seen differs: is the flag read?", "" if seen else "warn")]
     versions = ", ".join(f"{clean(name)} {clean(value)}" for name, value in command.get("versions", {}).items())
     runs_on = f" It runs on {versions}." if versions else ""
-    return [Code(command["text"]), Line(f"Mean {command.get('unit', 'step')} {digits3(command['mean_ms'])} ms{often}; {starts}; {read}{last}{own}.{runs_on}"), *looked]
+    return [Code(command["text"]), Line(f"Mean {command.get('unit', 'step')} {digits3(command['mean_ms'])} ms{often}; {starts}; {read}{last}{own}{waits}.{runs_on}"), *looked]
 
 
 def rung_fold(part, rung, place):

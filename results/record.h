@@ -168,6 +168,8 @@ struct CommandRun {
   std::vector<int64_t> unprinted = {};  // entries of the timing's losses that no line had, while others had
   bool ended_by_us = true;              // it had made its steps, and would have made more
   std::optional<double> own_ms;         // median of what the program itself says of a step
+  std::optional<double> wait_ms =
+      {};  // mean of a timed step: for which the host waited for input; none: nobody timed it
   std::optional<int64_t> tokens_per_step;
   std::optional<CommandRanks> ranks = {};            // none: it is one process, as far as its lines say
   bool terminal = false;                             // it printed to a terminal
@@ -180,6 +182,7 @@ struct CommandRun {
                 (stated, {.none = None::absent, .most_items = 50}),
                 (versions, {.none = None::absent, .most_items = 50}), steps, (seconds, from_0), (first_step_s, from_0),
                 shape, (unit, absent), (has_all, absent), by_loss, (unprinted, absent), ended_by_us, (own_ms, absent),
+                (wait_ms, {.none = None::absent, .least = 0, .most = 1e12}),
                 (tokens_per_step, {.none = None::absent, .least = 1}), (ranks, absent),
                 (numbers, {.none = None::absent, .above = 0, .most_items = 50}))
 };

@@ -126,6 +126,17 @@ struct RungClock {
   LADDER_FIELDS(RungClock, sm_mhz, highest_mhz, (at_power_limit, {.least = 0, .most = 1}))
 };
 
+// How long the host waits for input in a mean step: of the timed ones, or before a look.
+struct InputWait {
+  double wait_ms = 0, step_ms = 1;
+  bool by_look = false;  // of a few steps, which nobody else timed
+
+  [[nodiscard]] double share() const { return wait_ms / step_ms; }
+
+  LADDER_FIELDS(InputWait, (wait_ms, {.least = 0, .most = 1e12}), (step_ms, {.above = 0, .most = 1e12}),
+                (by_look, absent))
+};
+
 // What a command shows beside its steps' times. `seen`: how a look at it and at the command before it differed; none:
 // nobody looked.
 struct StudyCommand {
@@ -139,6 +150,7 @@ struct StudyCommand {
   double cold_first_step_s = 0;            // in the trial
   std::optional<double> own_ms;            // of a step, as the program prints it
   std::optional<int64_t> pays_from_step;   // against the first command; none: never, or at once
+  std::optional<InputWait> input = {};     // none: nobody timed it
   std::optional<CommandRanks> ranks = {};  // over runs: the slowest is so in most of them
   std::optional<std::vector<std::string>> seen;
   std::map<std::string, std::string> stated;         // by the program itself, unchecked
@@ -146,8 +158,8 @@ struct StudyCommand {
   std::string losses;                                // what the guard says of them, in words
 
   LADDER_FIELDS(StudyCommand, text, typed, shape, (unit, absent), (has_all, absent), by_loss, mean_ms, first_step_s,
-                cold_first_step_s, (own_ms, absent), (pays_from_step, absent), (ranks, absent), (seen, absent),
-                (stated, {.none = None::absent, .most_items = 50}),
+                cold_first_step_s, (own_ms, absent), (pays_from_step, absent), (input, absent), (ranks, absent),
+                (seen, absent), (stated, {.none = None::absent, .most_items = 50}),
                 (versions, {.none = None::absent, .most_items = 50}), losses)
 };
 

@@ -411,6 +411,10 @@ void warn_of_rungs(const Plan& plan, const Measured& measured, const Rungs& rung
 
 // What was seen to differ between a command and the one that it is compared with.
 void add_looks(const Plan& plan, const fs::path& folder, Rungs& rungs) {
+  for (size_t i = 0; i < rungs.size(); ++i) {
+    std::optional<InputWait>& input = rungs[i].command->input;
+    if (!input) input = input_wait_in(look_file(folder, plan.rungs[i]));
+  }
   for (size_t i = 1; i < rungs.size(); ++i) {
     const size_t before = plan.rungs[i].against.value_or(plan.mode == Mode::cumulative ? i - 1 : 0);
     rungs[i].command->seen = seen_to_differ(look_file(folder, plan.rungs[before]), look_file(folder, plan.rungs[i]));

@@ -121,4 +121,14 @@ std::optional<std::vector<std::string>> seen_to_differ(const fs::path& before_fi
   return lines;
 }
 
+std::optional<InputWait> input_wait_in(const fs::path& look) {
+  const std::optional<Json> seen = look_from(look);
+  const Json wait = seen ? files::field_or_null(*seen, "wait_ms_per_step") : Json();
+  const Json step = seen ? files::field_or_null(*seen, "step_ms") : Json();
+  if (!wait.is_number() || !step.is_number()) return std::nullopt;
+  const InputWait found{.wait_ms = wait.get<double>(), .step_ms = step.get<double>(), .by_look = true};
+  const bool is_sound = found.step_ms > 0 && found.step_ms < 1e12 && found.wait_ms >= 0 && found.wait_ms < 1e12;
+  return is_sound ? std::optional(found) : std::nullopt;
+}
+
 }  // namespace study

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "ablations/plan/make_plan.h"
+#include "results/study.h"
 
 #include <filesystem>
 #include <optional>
@@ -18,5 +19,8 @@ std::filesystem::path look_file(const std::filesystem::path& folder, const Rung&
 // seen differs. None: one of the two was not looked at, or its look failed.
 std::optional<std::vector<std::string>> seen_to_differ(const std::filesystem::path& before,
                                                        const std::filesystem::path& after);
+
+// How long the program waited for input before the look; none: it was not looked at, or nobody timed that.
+std::optional<InputWait> input_wait_in(const std::filesystem::path& look);
 
 }  // namespace study

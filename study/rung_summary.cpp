@@ -110,13 +110,14 @@ std::optional<CommandRanks> ranks_over(const RunsByRepeat& runs) {
 
 // What a command shows beside its steps' times, but for what it is compared with.
 void add_command(const Rung& planned, const RunsByRepeat& runs, StudyCommand& command) {
-  std::vector<double> means, starts, own;
+  std::vector<double> means, starts, own, waits;
   for (const auto& [repeat, run] : runs) {
     const CommandRun& of = *run.command;
     const auto first_timed = of.steps.size() - 1 - run.timed_ms.size();
     means.push_back(run.window_ms / static_cast<double>(of.steps.back() - of.steps[first_timed]));
     starts.push_back(of.first_step_s);
     if (of.own_ms) own.push_back(*of.own_ms);
+    if (of.wait_ms) waits.push_back(*of.wait_ms);
   }
   command.stated = runs.begin()->second.command->stated;
   command.stated.erase("log");
@@ -129,6 +130,7 @@ void add_command(const Rung& planned, const RunsByRepeat& runs, StudyCommand& co
   command.first_step_s = harness::median(starts);
   command.cold_first_step_s = planned.command->trial.first_step_s;
   if (!own.empty()) command.own_ms = harness::median(own);
+  if (!waits.empty()) command.input = InputWait{.wait_ms = harness::median(waits), .step_ms = command.mean_ms};
   command.ranks = ranks_over(runs);
 }
 

@@ -168,6 +168,8 @@ std::vector<StepLine> ClientLog::read(File& file, double begun_s) {
     const double seconds = json["t"].get<double>() + file.ahead_s - begun_s;
     file.last_s = seconds >= file.last_s && seconds <= now ? seconds : now;
     StepLine step{.seconds = file.last_s, .lowest_s = file.last_s, .step = json["step"].get<int64_t>()};
+    const files::Json wait_ms = json.value("wait_ms", files::Json());
+    if (wait_ms.is_number()) step.wait_ms = std::clamp(wait_ms.get<double>(), 0.0, 1e12);
     if (loss.is_number()) step.loss = loss.get<double>();
     if (loss.is_string()) step.loss = NAN;  // JSON has no NaN
     if (is_count(tokens) && tokens > 0 && &file == &lowest_) tokens_ = tokens.get<int64_t>();

@@ -328,6 +328,7 @@ double CommandProcess::add_steps(Record& record) const {
   command.has_all = !by_client_ && pace_.pace.has_all();
   command.by_loss = by_loss();
   command.own_ms = own_ms();
+  command.wait_ms = wait_ms();
   command.tokens_per_step = tokens;
   command.ranks = ranks();
   const std::vector<std::optional<double>> all_losses = losses();
@@ -544,6 +545,17 @@ std::optional<double> CommandProcess::own_ms() const {
     if (window_.lines()[i].own_ms) own.push_back(*window_.lines()[i].own_ms);
   }
   return own.empty() ? std::nullopt : std::optional(harness::median(own));
+}
+
+// The mean: batches that workers make ahead are waited for once in a while.
+std::optional<double> CommandProcess::wait_ms() const {
+  const std::vector<StepLine>& lines = window_.lines();
+  std::optional<double> all;
+  for (size_t i = window_.first_timed() + 1; i < lines.size(); ++i) {
+    if (lines[i].wait_ms) all = all.value_or(0) + *lines[i].wait_ms;
+  }
+  const auto steps = static_cast<double>(lines.back().step - lines[window_.first_timed()].step);
+  return all ? std::optional(*all / steps) : std::nullopt;
 }
 
 std::optional<int64_t> CommandProcess::tokens_per_step() const {

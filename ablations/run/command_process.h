@@ -82,6 +82,7 @@ class CommandProcess {
   double add_steps(Record& record) const;
   double add_whole_run(Record& record) const;
   [[nodiscard]] std::optional<double> own_ms() const;
+  [[nodiscard]] std::optional<double> wait_ms() const;
   [[nodiscard]] std::optional<int64_t> tokens_per_step() const;
   [[nodiscard]] std::filesystem::path code_file() const;
   [[nodiscard]] std::vector<std::optional<double>> losses() const;

@@ -3,6 +3,7 @@
 LADDER_LOOK_STEPS=WARMUP+LOOKED says after how many steps of the optimizer it looks, and at how many (5+2). Counts are for one step.
 An operation is one that no other operation called. In a compiled region only what PyTorch computes is one: most matrix products.
 Products that a compiler's template computes (max-autotune) are only among the kernels. A product of a convolution counts once.
+The time of a step, and how long the host waits for batches in it, is the mean over the steps of the warm-up but the first, before it looks.
 One process of rank 0 writes: the first that is done. If looking fails, the object has only "error", and the program goes on.
 """
 
@@ -12,6 +13,7 @@ import json
 import os
 import sys
 import tempfile
+import time
 import traceback
 import warnings
 
@@ -26,8 +28,8 @@ VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "PYTORCH_ALLOC_CONF", "PYTORC
 
 
 class Look:
-    def __init__(self, path, rank):
-        self.path, self.rank, self.rounds, self.optimizers = path, rank, 0, {}
+    def __init__(self, path, client):
+        self.path, self.client, self.rounds, self.optimizers, self.times = path, client, 0, {}, {}
         self.warmup, self.looked = map(int, os.environ.get("LADDER_LOOK_STEPS", "5+2").split("+"))
 
     def step(self, optimizer, round_ended):
@@ -36,10 +38,14 @@ class Look:
             return
         self.optimizers[id(optimizer)] = optimizer
         self.rounds += round_ended
-        if not round_ended or self.rounds not in (self.warmup, self.warmup + self.looked):
+        if not round_ended or self.rounds not in (1, self.warmup, self.warmup + self.looked):
             return
         try:
-            if self.rank() != 0 or os.path.exists(self.path):
+            if self.rounds in (1, self.warmup):
+                self.times[self.rounds] = self.now()
+            if self.rounds == 1 < self.warmup:
+                return
+            if self.client.rank() != 0 or os.path.exists(self.path):
                 self.handle.remove()
             elif self.rounds == self.warmup:
                 self.begin()
@@ -51,6 +57,20 @@ class Look:
             traceback.print_exc()
             with contextlib.suppress(OSError):
                 self.write({"error": f"{type(error).__name__}: {error}"})
+
+    def now(self):
+        """Once the device is done: seconds, and for how many of them batches were waited for."""
+        cuda = sys.modules["torch"].cuda
+        if cuda.is_initialized():
+            cuda.synchronize()
+        return time.monotonic(), self.client.waited()
+
+    def waits(self):
+        (begun, before), (ended, after) = self.times[1], self.times[self.warmup]
+        steps = self.warmup - 1
+        if steps == 0:
+            return {}
+        return {"step_ms": 1e3 * (ended - begun) / steps, "wait_ms_per_step": None if after is None else 1e3 * (after - (before or 0.0)) / steps}
 
     def begin(self):
         import torch
@@ -71,7 +91,7 @@ class Look:
         counters = getattr(sys.modules.get("torch._dynamo.utils"), "counters", {})
         return {"torch": torch.__version__, "pid": os.getpid(), "looked_steps": self.looked,
                 "devices": sorted({str(one.device) for one in parameters}),
-                "gpu": torch.cuda.get_device_name() if torch.cuda.is_initialized() else None,
+                "gpu": torch.cuda.get_device_name() if torch.cuda.is_initialized() else None, **self.waits(),
                 **of_events(self.profile.profiler.kineto_results.events(), self.looked),
                 "compiled_graphs": counters.get("stats", {}).get("unique_graphs", 0),
                 "graph_breaks": sum(counters.get("graph_break", {}).values()),

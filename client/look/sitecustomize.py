@@ -4,10 +4,12 @@ LADDER_LOOK=FILE (never in a timed run): after a few steps of the optimizer ladd
 LADDER_CODE=FILE (never in a timed run): the path of each Python file that is executed is appended to FILE.
 LADDER_HOOK=1 with LADDER_LOG=FILE: ../ladder_client.py writes a line for each step of the optimizer, without a loss.
 The other two work by a hook that PyTorch (2.0 and later) calls after each step of any optimizer, unless a CUDA graph replays the step.
+Both also time how long the program waits for batches: of PyTorch's DataLoader, and of tf.data outside of a tf.function.
 Nothing here imports torch, and nothing here ends the program: the first fault is said, and nothing is done from then on.
 """
 
 import contextlib
+import functools
 import importlib.util
 import os
 import sys
@@ -17,6 +19,7 @@ from importlib.machinery import PathFinder
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 OPTIMIZERS = "torch.optim.optimizer"  # the module that has the hook
+ITERATORS = {"torch.utils.data.dataloader": "_BaseDataLoaderIter", "tensorflow.python.data.ops.iterator_ops": "OwnedIterator"}
 
 
 has_failed = False
@@ -59,16 +62,24 @@ def at_each_step(torch_module, do):
     return torch_module.register_optimizer_step_post_hook(hook)
 
 
-def watch(torch_module):
-    """When PyTorch's optimizers have been imported."""
-    if not hasattr(torch_module, "register_optimizer_step_post_hook"):
+@functools.lru_cache(maxsize=None)
+def client():
+    return load(os.path.dirname(HERE), "ladder_client")
+
+
+def watch(module):
+    """When PyTorch's optimizers, or what batches come from, have been imported."""
+    if module.__name__ in ITERATORS:
+        iterator = getattr(module, ITERATORS[module.__name__])
+        iterator.__next__ = client().timed(iterator.__next__)
         return
-    client = load(os.path.dirname(HERE), "ladder_client")
+    if not hasattr(module, "register_optimizer_step_post_hook"):
+        return
     if os.environ.get("LADDER_HOOK"):
-        at_each_step(torch_module, lambda _, ended: client.step() if ended else None)
+        at_each_step(module, lambda _, ended: client().step() if ended else None)
     if os.environ.get("LADDER_LOOK"):
-        look = load(HERE, "ladder_look").Look(os.environ["LADDER_LOOK"], client.rank)
-        look.handle = at_each_step(torch_module, look.step)
+        look = load(HERE, "ladder_look").Look(os.environ["LADDER_LOOK"], client())
+        look.handle = at_each_step(module, look.step)
 
 
 def tell_code(path):
@@ -85,15 +96,17 @@ def tell_code(path):
 
 
 class Finder:
-    """Calls watch() once PyTorch's optimizers are imported."""
+    """Calls watch() once such a module is imported."""
 
-    @staticmethod
-    def find_spec(name, path=None, target=None):
-        return harmless(watched, name) if name == OPTIMIZERS else None
+    awaited = {OPTIMIZERS, *ITERATORS}
+
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        return harmless(watched, name) if name in cls.awaited else None
 
 
 def watched(name):
-    sys.meta_path.remove(Finder)
+    Finder.awaited.remove(name)
     spec = importlib.util.find_spec(name)
     execute = spec.loader.exec_module
 
@@ -110,11 +123,10 @@ if os.environ.get("LADDER_LOOK"):  # so that `ladder measure` knows that it was 
 if os.environ.get("LADDER_CODE"):
     harmless(tell_code, os.environ["LADDER_CODE"])
 
-if not (os.environ.get("LADDER_HOOK") or os.environ.get("LADDER_LOOK")):
-    pass
-elif OPTIMIZERS in sys.modules:  # a .pth file has imported torch
-    harmless(watch, sys.modules[OPTIMIZERS])
-else:
+if os.environ.get("LADDER_HOOK") or os.environ.get("LADDER_LOOK"):
+    for name in Finder.awaited & set(sys.modules):  # a .pth file has imported torch
+        Finder.awaited.remove(name)
+        harmless(watch, sys.modules[name])
     sys.meta_path.insert(0, Finder)
 
 # The program's own sitecustomize, which this one hides.

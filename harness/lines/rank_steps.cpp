@@ -44,7 +44,7 @@ void RankSteps::add(double rank, const std::vector<StepLine>& steps) {
   for (const StepLine& step : steps) {
     if (!of.said.empty() && step.step <= of.said.back().step) continue;
     if (of.said.size() == most_said) of.said.erase(of.said.begin(), of.said.begin() + most_said / 2);
-    of.said.push_back({.step = step.step, .seconds = step.seconds});
+    of.said.push_back({.step = step.step, .seconds = step.seconds, .wait_ms = step.wait_ms});
   }
   if (rank != lowest_) return;
   held_.insert(held_.end(), steps.begin(), steps.end());
@@ -69,7 +69,9 @@ StepLine RankSteps::ended(StepLine step) {
   step.lowest_s = step.seconds;
   for (const auto& [rank, of] : ranks_) {
     const auto said = std::ranges::lower_bound(of.said, step.step, {}, &Said::step);
-    if (said != of.said.end() && said->step == step.step) step.seconds = std::max(step.seconds, said->seconds);
+    if (said == of.said.end() || said->step != step.step) continue;
+    step.seconds = std::max(step.seconds, said->seconds);
+    step.wait_ms = std::max(step.wait_ms, said->wait_ms);
   }
   ended_s_ = step.seconds = std::max(step.seconds, ended_s_);
   return step;

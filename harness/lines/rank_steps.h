@@ -42,6 +42,7 @@ class RankSteps {
   struct Said {
     int64_t step = 0;
     double seconds = 0;
+    std::optional<double> wait_ms;
   };
   struct Rank {
     std::vector<Said> said;  // steps go up; old ones are forgotten

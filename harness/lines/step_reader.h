@@ -32,6 +32,7 @@ struct StepLine {
   std::optional<double> loss;          // NaN or infinity where the program printed that
   std::optional<double> tokens_per_s;  // "tok/s", "tokens/sec", ..., also where they are of one device
   std::optional<double> own_ms;        // what the program says that a step took
+  std::optional<double> wait_ms;       // of a client: for which it waited for input; of several ranks the longest
   uint64_t read = 0;                   // which read brought it
   bool comma = false;                  // its loss has one comma before three digits: 3,100 may be 3100 or 3.1
   bool after_others = false;           // other lines came between it and the step line before

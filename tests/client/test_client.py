@@ -308,6 +308,64 @@ print(time.monotonic())
     assert [step.get("loss") for step in steps] == [0, 0, 0, 0, 0, None]
 
 
+WAITS = """
+import time
+import ladder_client as ladder
+class Loader:  # as a program has one
+    kind = "slow"
+    def __len__(self): return 3
+    def __iter__(self):
+        for batch in range(3):
+            time.sleep(0.05)
+            yield batch
+loader = ladder.wait(Loader())
+assert (len(loader), loader.kind) == (3, "slow")
+for batch in loader:
+    ladder.step(batch)
+assert list(loader) == [0, 1, 2]
+batches = ladder.wait(iter(range(100)))
+next(batches)
+ladder.step(3)
+for batch in batches:
+    ladder.step(batch)
+"""
+
+
+def test_waits_for_input(run, log) -> None:
+    done = run(WAITS, LADDER_LOG=log)
+    assert (done.returncode, done.stderr) == (0, "")
+    waits = [step["wait_ms"] for step in lines(log)[1]]
+    assert all(wait >= 50 for wait in waits[:3]) and waits[3] >= 150  # the last has those of list()
+    assert len(waits) == 103 and min(waits[4:]) < 1, waits[4:]
+    assert run(WAITS.replace(".wait(Loader())", ".wait([1, 2])").replace("(len(loader), loader.kind) == (3, \"slow\")", "type(loader) is list")
+               .replace("[0, 1, 2]", "[1, 2]")).returncode == 0  # nobody asked
+
+
+def test_only_waits_of_the_thread_that_steps_count(run, log) -> None:
+    """A thread that makes batches ahead waits for its own loader; a wait within another counts once."""
+    done = run("""
+import threading, time
+import ladder_client as ladder
+def slow():
+    for batch in range(2):
+        time.sleep(0.2)
+        yield batch
+ahead = threading.Thread(target=list, args=[ladder.wait(slow())])
+ahead.start()
+for batch in ladder.wait(ladder.wait(slow())):
+    ladder.step(batch)
+ahead.join()
+before = time.monotonic()
+next(ladder.wait(iter([0])))
+ladder.step(2)
+print(time.monotonic() - before)
+""", LADDER_LOG=log)
+    assert done.returncode == 0, done.stderr
+    steps = lines(log)[1]
+    assert all(1000 * (after["t"] - before["t"]) + 1 > after["wait_ms"] >= 200 for before, after in zip(steps, steps[1:2]))
+    assert steps[2]["wait_ms"] <= 1000 * float(done.stdout), (steps, done.stdout)
+
+
 def test_what_a_program_says_of_itself(run, log) -> None:
     """Only after the first step, when it is known who writes."""
     done = run("import ladder_client as l; l.stated(early=1); l.step(2.5); l.stated(attention='flash', compiled=True);"

@@ -133,6 +133,58 @@ if __name__ == "__main__":
     assert len(steps) == 10 and not any("loss" in step for step in steps)
 
 
+# A loader of PyTorch's, whose rows take 50 ms each, and what the program itself measures around it.
+LOADS = """
+import sys, time
+import torch
+class Rows(torch.utils.data.Dataset):
+    def __len__(self): return 12
+    def __getitem__(self, row):
+        time.sleep(float(sys.argv[1]))
+        return torch.ones(8)
+if __name__ == "__main__":
+    model = torch.nn.Linear(8, 8)
+    optimizer = torch.optim.SGD(model.parameters())
+    batches = iter(torch.utils.data.DataLoader(Rows(), num_workers=int(sys.argv[2])))
+    waited = []
+    for step in range(12):
+        begun = time.monotonic()
+        batch = next(batches)
+        waited.append(1000 * (time.monotonic() - begun))
+        model(batch).sum().backward()
+        optimizer.step()
+    print(waited)
+"""
+
+
+@pytest.mark.parametrize(("row_s", "workers"), [(0.05, 0), (0.05, 2), (0, 0)])
+def test_waits_for_a_loader_of_pytorchs_are_timed(run, tmp_path, log, row_s, workers) -> None:
+    file = tmp_path / "look.json"
+    done = run(LOADS, str(row_s), str(workers), folders=(LOOK,), LADDER_HOOK=1, LADDER_LOG=log, LADDER_LOOK=file, LADDER_LOOK_STEPS="6+2")
+    assert done.returncode == 0, done.stderr
+    own, steps, seen = json.loads(done.stdout), lines(log)[1], json.loads(file.read_text())
+    waits = [step["wait_ms"] for step in steps]
+    assert len(waits) == 12 and all(0 <= wait <= whole + 0.01 for wait, whole in zip(waits, own)), (waits, own)
+    assert sum(waits) > 0.5 * sum(own)
+    assert seen["wait_ms_per_step"] == pytest.approx(sum(waits[1:6]) / 5, abs=0.01) and seen["wait_ms_per_step"] <= seen["step_ms"]
+    if row_s and not workers:
+        assert min(waits) >= 1000 * row_s
+    if not row_s:
+        assert min(waits) < 5
+
+
+def test_waits_for_tf_data_are_timed(run, tmp_path, log) -> None:
+    """As its iterator's class is found: TensorFlow itself is not here."""
+    module = tmp_path / "tensorflow" / "python" / "data" / "ops" / "iterator_ops.py"
+    module.parent.mkdir(parents=True)
+    module.write_text("import time\nclass OwnedIterator:\n    def __next__(self):\n        time.sleep(0.05)\n        return 1\n")
+    done = run("import torch\nfrom tensorflow.python.data.ops.iterator_ops import OwnedIterator\nnext(OwnedIterator())\n"
+               "optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)])\noptimizer.step()\n",
+               folders=(LOOK, tmp_path), LADDER_HOOK=1, LADDER_LOG=log)
+    assert done.returncode == 0, done.stderr
+    assert lines(log)[1][0]["wait_ms"] >= 50
+
+
 def test_a_file_that_is_there_stays(run, tmp_path) -> None:
     (tmp_path / "look.json").write_text("another process's")
     assert run(PROGRAM, folders=(LOOK,), LADDER_LOOK=tmp_path / "look.json").returncode == 0

@@ -154,6 +154,23 @@ TEST(Said, OnlyOfFlagsEachIsKeptOrDropped) {
   EXPECT_EQ(headline(study), "2.50\u00d7 faster than \u201cfloat32\u201d");
 }
 
+TEST(Said, WaitsForInputAreToldWhereTheyMatter) {
+  Study study = made_up::study();
+  for (StudyRung& rung : study.rungs) {
+    rung.command = StudyCommand{.text = "train", .typed = "train", .mean_ms = 31};
+    rung.command->input = InputWait{.wait_ms = rung.index == 0 ? 1.5 : 0, .step_ms = 31};
+  }
+  EXPECT_EQ(remark("input", study).text, "") << "less than a twentieth";
+  study.rungs[0].command->input->wait_ms = 9;
+  const std::string text = remark("input", study).text;
+  EXPECT_TRUE(text.starts_with("The host waits for input in a step: \u201cfloat32\u201d 9.00 of 31.0 ms, ")) << text;
+  EXPECT_NE(text.find("\u201cbf16\u201d 0 of 31.0 ms"), std::string::npos) << text;
+  EXPECT_NE(remark("input", study).fix, "");
+  study.rungs[1].command->input->by_look = true;
+  EXPECT_TRUE(
+      remark("input", study).text.starts_with("The host waits for input in a step, seen by looking at a few: "));
+}
+
 TEST(Said, AnIntervalIsShownByItsEndsWhereItIsUneven) {
   Study study = made_up::study();
   study.headline->speedup = ratio(0.98, 0.935, 0.995);  // with +- 4.6 % it would include 1

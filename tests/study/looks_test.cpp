@@ -67,6 +67,25 @@ TEST_F(Looks, TellNothingWhereOneFailedOrIsMissing) {
   EXPECT_FALSE(seen_to_differ(folder_ / "none.json", folder_ / "before.json"));
 }
 
+TEST_F(Looks, TellHowLongInputWasWaitedFor) {
+  const auto told = [&](const Json& wait_ms, const Json& step_ms) {
+    Json look = eager_;
+    look.merge_patch({{"wait_ms_per_step", wait_ms}, {"step_ms", step_ms}});
+    files::write_file(folder_ / "look.json", look.dump());
+    return input_wait_in(folder_ / "look.json");
+  };
+  const auto wait = told(9, 31);
+  ASSERT_TRUE(wait && wait->by_look);
+  EXPECT_EQ(std::pair(wait->wait_ms, wait->step_ms), std::pair(9.0, 31.0));
+  EXPECT_TRUE(told(0, 31));
+  for (const Json& bad : {Json(), Json("9"), Json(-1), Json(1e300), Json::array()}) {
+    EXPECT_FALSE(told(bad, 31)) << bad;
+    EXPECT_FALSE(told(9, bad)) << bad;
+  }
+  EXPECT_FALSE(told(9, 0));
+  EXPECT_FALSE(input_wait_in(folder_ / "none.json"));
+}
+
 // The files are written by the command's own process.
 TEST_F(Looks, BearAnyValuesInAnyPlace) {
   const std::vector<Json> strange{nullptr,

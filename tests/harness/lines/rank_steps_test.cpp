@@ -99,6 +99,17 @@ TEST(RankSteps, ASlowRankIsWaitedForAndASilentOneIsNot) {
   EXPECT_EQ(alone.take().size(), 1U);
 }
 
+TEST(RankSteps, TheLongestWaitForInputCounts) {
+  RankSteps ranks(0, 3);
+  ranks.add(2, {{.seconds = 1, .step = 0, .wait_ms = 9}, {.seconds = 2, .step = 1}});
+  ranks.add(1, {line(0, 1), line(1, 2)});
+  ranks.add(0, {{.seconds = 1, .step = 0, .wait_ms = 2}, {.seconds = 2, .step = 1}});
+  const auto steps = ranks.take();
+  ASSERT_EQ(steps.size(), 2U);
+  EXPECT_EQ(steps[0].wait_ms, 9);
+  EXPECT_FALSE(steps[1].wait_ms);
+}
+
 TEST(RankSteps, NoTimeGoesBack) {
   RankSteps ranks(0, 2);
   ranks.add(1, {line(0, 9)});
