@@ -73,6 +73,8 @@ struct Ops {
   std::function<Tensor(const Ops&, const Tensor& x, const Tensor& wte, const Tensor& targets, int64_t vocabulary)>
       head_loss;
 
+  // Called before each step, outside of its capture. It puts right what a replay takes for granted of the weights.
+  std::function<void()> before_step = [] {};
   // Called before each part of a step with its place in the model: the layer (-1 outside the blocks) and the part's
   // name, "c_fc". It computes nothing.
   std::function<void(int64_t layer, std::string_view part)> on_part = [](int64_t, std::string_view) {};

@@ -235,6 +235,7 @@ void Trainer::take_step(bool alone) {
   on_phase("data");
   inputs_.advance();
   if (recipe_.execution == Execution::eager) optimizer_.set_learning_rate(options_.schedule.at(step_));
+  ops_.before_step();
   executor_->run([this] { run_step(); });
   ++step_;
   on_phase("");

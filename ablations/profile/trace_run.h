@@ -52,8 +52,8 @@ std::vector<std::string> call_names();
 template <class Visit>
 void for_each_operation(Visit&& visit) {
   using model::Ops;
-  // Nine small operations, four large ones, a flag, and the hook for observers.
-  static_assert(sizeof(Ops) == 13 * sizeof(Ops::gelu) + alignof(Ops) + sizeof(Ops::on_part),
+  // Nine small operations, four large ones, a flag, and two hooks.
+  static_assert(sizeof(Ops) == 13 * sizeof(Ops::gelu) + alignof(Ops) + sizeof(Ops::before_step) + sizeof(Ops::on_part),
                 "every operation of model/ops.h stands here");
   visit("embed", &Ops::embed);
   visit("layer_norm", &Ops::layer_norm);

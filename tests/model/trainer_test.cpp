@@ -228,7 +228,8 @@ TEST(Trainer, KeepsTheNormOfEachStepAndWhatItWasClippedBy) {
 
 std::string told;
 
-// What a backward pass leaves is added up ("!") before anything else reads or adds to the gradients of master weights.
+// Before a step its operations are asked ("?") what it takes for granted. What a backward pass leaves is added up ("!")
+// before anything else reads or adds to the gradients of master weights.
 TEST(Trainer, TellsItsPhases) {
   const TokenStream stream = text();
   StepParts parts = step_parts();
@@ -236,8 +237,9 @@ TEST(Trainer, TellsItsPhases) {
   Trainer trainer(preset("tiny"), recipes_that_keep_different_things().back(),
                   {.B = 1, .T = 8, .accumulation = 2, .max_steps = 1}, stream, parts);
   trainer.on_phase = [&](std::string_view phase) { told += std::string(phase) + ";"; };
+  trainer.ops().before_step = [] { told += '?'; };
   trainer.step();
-  EXPECT_EQ(told, "data;forward;backward;!forward;backward;!clip;update;;");
+  EXPECT_EQ(told, "data;?forward;backward;!forward;backward;!clip;update;;");
   EXPECT_THROW(trainer.step(), std::out_of_range);
 }
 
