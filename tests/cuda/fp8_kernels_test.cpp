@@ -216,19 +216,22 @@ TEST_F(Fp8Kernels, NormalizedRows) {
 
 TEST_F(Fp8Kernels, WeightsAndTheirTransposes) {
   std::vector<kernels::WeightCopies> table;
-  std::vector<Tensor> weights, scales;
+  std::vector<Tensor> weights, maxima;
   std::vector<Fp8Matrix> rows, columns;
   for (const auto& [out, in] : {std::pair<int64_t, int64_t>{2304, 768}, {768, 3072}, {50304, 768}, {16, 80}}) {
     weights.push_back((at::randn({out, in}) / static_cast<double>(out)).to(at_device(), at::kBFloat16));
     rows.push_back({fp8_bytes({out, in}, at_device()), at::empty({out}, floats())});
     columns.push_back({fp8_bytes({in, out}, at_device()), at::empty({in}, floats())});
+    maxima.push_back(weights.back().abs().amax(1).to(at::kFloat));
     table.push_back({.weight = pointer<const kernels::bf16>(weights.back()),
+                     .maxima = pointer<const float>(maxima.back()),
                      .rows = fp8_pointer(rows.back().values),
                      .columns = fp8_pointer(columns.back().values),
                      .row_scales = pointer<float>(rows.back().scales),
                      .column_scales = pointer<float>(columns.back().scales),
                      .out = out,
-                     .in = in});
+                     .in = in,
+                     .maxima_count = out});
   }
   const Tensor norm_weight = at::randn({768}).to(at_device()), norm_bias = at::randn({768}).to(at_device()),
                norm_scale = at::empty({1}, floats());
@@ -236,15 +239,14 @@ TEST_F(Fp8Kernels, WeightsAndTheirTransposes) {
       {pointer<const float>(norm_weight), pointer<const float>(norm_bias), pointer<float>(norm_scale), 768}};
   const std::vector<kernels::WeightTile> tiles = kernels::weight_tiles(table);
   const Tensor weight_table = on_device(table, at_device()), norm_table = on_device(norms, at_device()),
-               tile_table = on_device(tiles, at_device()), workspace = at::empty({std::ssize(tiles)}, floats());
+               tile_table = on_device(tiles, at_device());
   kernels::copy_weights({.weights = pointer<const kernels::WeightCopies>(weight_table),
                          .norms = pointer<const kernels::NormScale>(norm_table),
                          .tiles = pointer<const kernels::WeightTile>(tile_table),
                          .weight_count = std::ssize(table),
                          .norm_count = std::ssize(norms),
-                         .tile_count = std::ssize(tiles),
-                         .workspace = pointer<float>(workspace)},
-                        stream_for(workspace));
+                         .tile_count = std::ssize(tiles)},
+                        stream_for(tile_table));
   for (size_t i = 0; i < table.size(); ++i) {
     const std::string what = fmt::format("a weight of {} x {}", table[i].out, table[i].in);
     const Tensor wide = weights[i].to(at::kFloat).cpu().contiguous();

@@ -4,6 +4,7 @@
 #include "ablations/gpt2/ladder_file.h"
 #include "ablations/gpt2/observe.h"
 #include "ablations/gpt2/run.h"
+#include "ablations/techniques/fp8/copies.h"
 #include "ablations/techniques/operations.h"
 #include "ablations/techniques/techniques.h"
 #include "files/files.h"
@@ -169,6 +170,32 @@ TEST(Graph, FollowsTheSchedule) {
       EXPECT_TRUE(at::equal(before, after)) << "step " << step << " has learning rate 0";
     }
     before = after;
+  }
+}
+
+// Whether a replay takes what AdamW has left of them, or others have changed a weight since.
+TEST(Fp8, ScalesAreThoseOfTheWeightsThatAStepBeginsWith) {
+  if (rehearsal()) GTEST_SKIP() << "a CPU emulates fp8";
+  const std::vector<Rung> all = rungs();
+  const auto rung = std::ranges::find_if(all, [](const Rung& one) { return recipe_of(one).fp8 == model::Fp8::all; });
+  if (rung == all.end()) GTEST_SKIP() << "no rung of this machine has its layers in fp8";
+  Trainer trainer(small(), recipe_of(*rung), {.B = 2, .T = 64, .max_steps = 12}, tokens(), step_parts());
+  std::vector<at::Tensor> weights;
+  for (const Parameter& parameter : trainer.model().parameters()) {
+    if (fp8::weight_of(parameter.tensor)) weights.push_back(parameter.tensor);
+  }
+  ASSERT_EQ(weights.size(), 1 + 3 * static_cast<size_t>(small().n_layer));
+  for (int64_t step = 0; step < 12; ++step) {
+    SCOPED_TRACE(step);
+    if (step % 5 == 1) (void)trainer.evaluate(tokens(), 1);
+    if (step == 2 || step == 8) {
+      for (const at::Tensor& weight : weights) weight.mul_(0.5);
+    }
+    std::vector<float> greatest;
+    for (const at::Tensor& weight : weights) greatest.push_back(weight.abs().amax().item<float>());
+    trainer.step();
+    for (size_t i = 0; i < weights.size(); ++i)
+      EXPECT_EQ(fp8::weight_of(weights[i])->rows.scales[0].item<float>(), 1 / (448 / greatest[i])) << i;
   }
 }
 

@@ -36,4 +36,14 @@ __device__ inline float warp_max(float x) {
   return x;
 }
 
+// Every thread gets the greatest. Once in a kernel.
+template <int Threads>
+__device__ float block_max(float x) {
+  __shared__ Shared<float, Threads / warp_size> greatest;
+  x = warp_max(x);
+  if (lane() == 0) greatest[warp()] = x;
+  __syncthreads();
+  return warp_max(lane() < Threads / warp_size ? static_cast<float>(greatest[lane()]) : 0.0F);
+}
+
 }  // namespace kernels

@@ -65,6 +65,14 @@ std::optional<Fp8Weight> weight_of(const Tensor& weight) {
   return found == nullptr ? std::nullopt : std::optional(*found);
 }
 
+Tensor keep_maxima(const Tensor& weight) {
+  const std::lock_guard lock(state().mutex);
+  Fp8Weight* const found = state().weights.find(weight);
+  if (found == nullptr) return {};
+  found->are_maxima_kept = true;
+  return found->maxima;
+}
+
 void put_norm_scale(const Tensor& weight, const Tensor& scale) {
   const std::lock_guard lock(state().mutex);
   state().norm_scales.put(weight, scale);

@@ -26,6 +26,8 @@ struct Fp8Matrix {
 struct Fp8Weight {
   std::string name;  // "c_fc"
   Fp8Matrix rows, columns;
+  at::Tensor maxima = {};        // float32, of each chunk of the weight (weights/tensors.h) the greatest magnitude
+  bool are_maxima_kept = false;  // keep_maxima() was called
 };
 
 namespace fp8 {
@@ -35,6 +37,8 @@ namespace fp8 {
 void put_weight(const at::Tensor& weight, const Fp8Weight& copy);
 // Of the weight, or of its transposed view.
 std::optional<Fp8Weight> weight_of(const at::Tensor& weight);
+// Its maxima, which the caller writes from now on whenever it updates the weight. Undefined: it has no copies.
+at::Tensor keep_maxima(const at::Tensor& weight);
 
 // Of what the LayerNorm with this weight makes; undefined: no copy of it is wanted.
 void put_norm_scale(const at::Tensor& weight, const at::Tensor& scale);

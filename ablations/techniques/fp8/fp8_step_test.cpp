@@ -3,13 +3,19 @@
 #include "ablations/techniques/fp8/copies.h"
 #include "ablations/techniques/fp8/weights.h"
 #include "ablations/techniques/qkv_gradient/qkv_gradient.h"
+#include "ablations/techniques/weights/master_adamw.h"
+#include "ablations/techniques/weights/tensors.h"
 #include "tests/ablations/techniques/cuda/small_step.h"
 
+#include <ATen/ceil_div.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
+#include <vector>
 
 namespace fp8_step_test {
 
@@ -25,7 +31,7 @@ Ops ops_of(const Recipe& recipe, Gradients& gradients) {
     return joined_thirds(linear(x, weight, bias.detach()), bias, fp8::weight_of(weight).has_value(), gradients);
   };
   if (recipe.fp8 == Fp8::off) return ops;
-  const auto copy = cuda_weight_copies(fp8_parameters(gradients.parameters(), recipe.fp8));
+  const auto copy = cuda_weight_copies(fp8_parameters(gradients.parameters(), recipe.fp8)).copy;
   ops.embed = [embed = ops.embed, copy](const Tensor& tokens, const Tensor& wte, const Tensor& wpe) {
     copy();
     return embed(tokens, wte, wpe);
@@ -110,6 +116,100 @@ TEST(Fp8Step, WhatIsWrongIsOffByMore) {
     w.rows.values = w.rows.values.view(at::kByte).roll(1, 0).view(at::kFloat8_e4m3fn);
   };
   EXPECT_GT(with("h.0.attn.c_attn.weight", rolled), 2 * rounded) << "each row is the one before";
+}
+
+// A training in fp8: its weights, how they are updated, and what copies them.
+struct Training {
+  GPT2 gpt2 = model_of(sizes);
+  std::unique_ptr<Gradients> gradients;
+  std::vector<Tensor> copied;  // weights that have copies
+  std::unique_ptr<const MasterUpdate> update;
+  Ops ops;
+  int steps = 0;
+
+  // Where the update is made first, it learns of no maxima. Then they are found anew for each copy.
+  explicit Training(bool keeps_maxima) {
+    gpt2.split_weights(/*biases=*/true);
+    gradients = std::make_unique<Gradients>(gpt2.parameters());
+    if (!keeps_maxima) make_update();
+    ops = ops_of({.fp8 = Fp8::all}, *gradients);
+    if (keeps_maxima) make_update();
+    for (const Parameter& p : gpt2.parameters()) {
+      if (fp8::weight_of(p.tensor)) copied.push_back(p.tensor);
+    }
+  }
+
+  void make_update() {
+    std::vector<MasterWeight> weights;
+    for (const auto& [name, tensor, remainder] : gpt2.parameters()) {
+      weights.push_back({.weight = tensor,
+                         .remainder = remainder,
+                         .gradient = tensor.grad(),
+                         .first_moment = at::zeros(tensor.sizes()),
+                         .second_moment = at::zeros(tensor.sizes()),
+                         .weight_decay = 5});  // so that a weight's greatest number grows and shrinks
+    }
+    update = cuda_master_adamw(weights);
+  }
+
+  // Losses and gradients.
+  std::vector<Tensor> step() {
+    gradients->begin_step();
+    std::vector<Tensor> results;
+    for (const Tensor& one : small_step::step(gpt2, ops, sizes, Autocast::bf16, 1, gradients.get()).results)
+      results.push_back(one.clone());
+    ++steps;
+    update->step({.learning_rate = 0.02, .count = steps, .count_on_device = at::full({}, steps, at::kFloat)},
+                 update->clip(1).coefficient);
+    return results;
+  }
+};
+
+// Of each chunk, by ATen. NaN counts for nothing.
+Tensor maxima_of(const Tensor& weight) {
+  std::vector<Tensor> maxima;
+  for (const Tensor& chunk : weight.flatten().split(kernels::chunk_elements))
+    maxima.push_back(chunk.nan_to_num(0, INFINITY, -INFINITY).abs().amax());
+  return at::stack(maxima).to(at::kFloat);
+}
+
+TEST(Fp8Step, TheUpdateKeepsTheMaximaAndNothingChanges) {
+  Training kept(true), anew(false);
+  constexpr int last = 4;
+  for (int number = 0; number <= last; ++number) {
+    SCOPED_TRACE(number);
+    for (const Training* training : {&kept, &anew}) {  // others change weights
+      if (number == 2) at::_foreach_mul_(training->copied, 0.5);
+      if (number == last) training->copied.front()[0][0] = INFINITY;
+    }
+    const std::vector<Tensor> found = kept.step(), expected = anew.step();
+    for (size_t i = 0; i < found.size(); ++i)
+      EXPECT_TRUE(at::equal(found[i], expected[i]) || number == last) << i;  // all is NaN at last
+    for (size_t i = 0; i < kept.copied.size(); ++i) {
+      const Fp8Weight ours = fp8::weight_of(kept.copied[i]).value(), theirs = fp8::weight_of(anew.copied[i]).value();
+      EXPECT_TRUE(ours.are_maxima_kept && !theirs.are_maxima_kept);
+      EXPECT_TRUE(at::equal(ours.rows.values.view(at::kByte), theirs.rows.values.view(at::kByte))) << ours.name;
+      EXPECT_TRUE(at::equal(ours.rows.scales, theirs.rows.scales)) << ours.name;
+      EXPECT_TRUE(at::equal(ours.maxima, maxima_of(kept.copied[i]))) << ours.name;
+    }
+  }
+}
+
+TEST(Fp8Step, MaximaAreFoundOnlyWhereOthersHaveChangedAWeight) {
+  Training training(true);
+  const Tensor weight = training.copied.front();
+  const Tensor maxima = fp8::weight_of(weight)->maxima;
+  const auto scale = [&] { return fp8::weight_of(weight)->rows.scales[0].item<float>(); };
+  (void)training.step();
+  const float exact = maxima_of(weight).max().item<float>();
+  maxima.fill_(2 * exact);  // nothing puts it right
+  (void)training.step();
+  EXPECT_EQ(scale(), 1 / (448 / (2 * exact)));
+  maxima.fill_(2 * exact);
+  weight[0].zero_();
+  const float changed = maxima_of(weight).max().item<float>();
+  (void)training.step();
+  EXPECT_EQ(scale(), 1 / (448 / changed));
 }
 
 TEST(Fp8Step, ACopyIsTakenOnceAndForgottenWithItsOriginal) {

@@ -1,16 +1,13 @@
-// fp8 copies of weights and of their transposes, in three launches for all of them.
+// fp8 copies of weights and of their transposes, in two launches for all of them.
 //
-// 1. A block finds the greatest number of a tile, 64 x 64.
-// 2. A block finds a weight's, and writes its scale as often as there are rows and columns; or a LayerNorm's scale.
-// 3. A block writes a tile, and its transpose by way of shared memory. A thread has 4 rows of 8 columns. So four
-// numbers
-//    of a column are one word there.
+// 1. A block writes a weight's scale as often as there are rows and columns; or a LayerNorm's scale.
+// 2. A block writes a tile, 64 x 64, and its transpose by way of shared memory. A thread has 4 rows of 8 columns. So
+//    four numbers of a column are one word there.
 //
-// Moves 6 bytes for each number: it is read twice, because its scale must be known first.
+// Moves 4 bytes for each number: its scale is known, because AdamW has found the greatest (adamw.cu).
 //
 // What nvcc 13.0 makes of it for sm_90, checked by tests/ablations/techniques/cuda/test_static.py. A line stands for
 // the most registers and the fewest warps of a template's instances.
-//     weight_maxima_kernel  51 registers, 128 threads, 36 warps of 64, 16-byte loads
 //     fp8_scales_kernel     32 registers, 1024 threads, 64 warps of 64
 //     weight_copies_kernel  52 registers, 128 threads, 36 warps of 64, 16-byte loads and stores
 #include "ablations/techniques/fp8/weight_copies.h"
@@ -23,16 +20,6 @@ namespace {
 constexpr int width = full_width<bf16>, tile = 64, rows_of_thread = 4;
 constexpr int vectors = tile / width, threads = vectors * tile / rows_of_thread;  // a thread's: 8 columns, 4 rows
 constexpr int scale_threads = 1024;
-
-// Every thread gets the greatest. Once in a kernel.
-template <int Threads>
-__device__ float block_max(float x) {
-  __shared__ Shared<float, Threads / warp_size> greatest;
-  x = warp_max(x);
-  if (lane() == 0) greatest[warp()] = x;
-  __syncthreads();
-  return warp_max(lane() < Threads / warp_size ? static_cast<float>(greatest[lane()]) : 0.0F);
-}
 
 // A thread's first row and column in its tile.
 __device__ int own_row() { return static_cast<int>(threadIdx.x) / vectors * rows_of_thread; }
@@ -55,27 +42,14 @@ __device__ void for_own_vectors(const WeightCopies& w, const WeightTile& at, F f
   }
 }
 
-__global__ __launch_bounds__(threads) void weight_maxima_kernel(const AllWeightCopies a) {
-  const WeightTile at = a.tiles[blockIdx.x];
-  float own = 0;
-  for_own_vectors(a.weights[at.weight], at, [&](int64_t, int, const Vector<bf16, width>& read) {
-#pragma unroll
-    for (int e = 0; e < width; ++e) own = fmaxf(own, fabsf(to_float(read.values[e])));
-  });
-  const float greatest = block_max<threads>(own);
-  if (threadIdx.x == 0) a.workspace[blockIdx.x] = greatest;
-}
-
-// The weights' blocks come first. A weight's tiles follow each other in the table.
+// The weights' blocks come first.
 __global__ __launch_bounds__(scale_threads) void fp8_scales_kernel(const AllWeightCopies a) {
   const int thread = static_cast<int>(threadIdx.x);
   const int64_t block = blockIdx.x;
   if (block < a.weight_count) {
     const WeightCopies w = a.weights[block];
     float own = 0;
-    for (int64_t i = thread; i < a.tile_count; i += scale_threads) {
-      if (a.tiles[i].weight == block) own = fmaxf(own, a.workspace[i]);
-    }
+    for (int64_t i = thread; i < w.maxima_count; i += scale_threads) own = fmaxf(own, w.maxima[i]);
     const float scale = 1.0F / fp8_factor(block_max<scale_threads>(own), largest_e4m3);
     for (int64_t i = thread; i < w.out; i += scale_threads) w.row_scales[i] = scale;
     for (int64_t i = thread; i < w.in; i += scale_threads) w.column_scales[i] = scale;
@@ -149,7 +123,6 @@ std::vector<WeightTile> weight_tiles(std::span<const WeightCopies> weights) {
 }
 
 void copy_weights(const AllWeightCopies& a, cudaStream_t stream) {
-  launch("weight_maxima", weight_maxima_kernel, grid_of(a.tile_count), threads, stream, a);
   launch("fp8_scales", fp8_scales_kernel, grid_of(a.weight_count + a.norm_count), scale_threads, stream, a);
   launch("weight_copies", weight_copies_kernel, grid_of(a.tile_count), threads, stream, a);
 }

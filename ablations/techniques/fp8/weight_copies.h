@@ -12,11 +12,12 @@ namespace kernels {
 // Both sizes are multiples of 16.
 struct WeightCopies {
   const bf16* weight;    // (out, in)
+  const float* maxima;   // (maxima_count), each of a part of the weight: the greatest magnitude
   uint8_t* rows;         // (out, in) e4m3
   uint8_t* columns;      // (in, out) e4m3, the transpose
   float* row_scales;     // (out), and
   float* column_scales;  // (in): each the greatest number of the weight over 448
-  int64_t out, in;
+  int64_t out, in, maxima_count;
 };
 
 // scale = (sqrt(C - 1) max |weight| + max |bias|) / 448: a LayerNorm of C numbers makes none that is greater than the
@@ -38,7 +39,6 @@ struct AllWeightCopies {
   const NormScale* norms;
   const WeightTile* tiles;
   int64_t weight_count, norm_count, tile_count;
-  float* workspace;  // one for each tile
 };
 void copy_weights(const AllWeightCopies& arguments, cudaStream_t stream);
 

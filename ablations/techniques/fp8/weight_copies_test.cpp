@@ -3,6 +3,8 @@
 
 #include "tests/ablations/techniques/cuda/fp8_test.h"
 
+#include <tuple>
+
 namespace kernels_weight_copies_test {
 
 using namespace kernels;
@@ -12,35 +14,37 @@ struct Weight {
   int64_t out, in;
   Buffer<bf16> weight;
   Buffer<uint8_t> rows, columns;
-  Buffer<float> row_scales, column_scales;
+  Buffer<float> row_scales, column_scales, maxima;  // maxima: the last is the greatest
 
-  Weight(int64_t out_features, int64_t in_features, unsigned seed, double scale)
+  Weight(int64_t out_features, int64_t in_features, unsigned seed, double scale, size_t parts)
       : out(out_features),
         in(in_features),
         weight(random<bf16>(count(), seed, scale)),
         rows(count()),
         columns(count()),
         row_scales(static_cast<size_t>(out)),
-        column_scales(static_cast<size_t>(in)) {}
+        column_scales(static_cast<size_t>(in)),
+        maxima(filled<float>(parts, 0)) {
+    for (const double x : weight.doubles())
+      maxima[parts - 1] = std::max(maxima[parts - 1], static_cast<float>(std::abs(x)));
+  }
   [[nodiscard]] size_t count() const { return static_cast<size_t>(out * in); }
 };
 
 TEST(WeightCopies, HaveTheWeightsScaleAndTheirTransposesToo) {
   std::vector<Weight> weights;
-  for (const auto& [out, in] : {std::pair{16, 16}, std::pair{64, 128}, std::pair{80, 48}, std::pair{208, 64}})
-    weights.emplace_back(out, in, static_cast<unsigned>(out), out / 100.0);
+  for (const auto& [out, in, parts] : {std::tuple{16, 16, 1}, {64, 128, 2}, {80, 48, 1024}, {208, 64, 2500}})
+    weights.emplace_back(out, in, static_cast<unsigned>(out), out / 100.0, parts);
   const Buffer<float> norm = random<float>(100, 5, 2), bias = random<float>(100, 6, 3);
   const Results results = in_both_orders([&] {
     std::vector<WeightCopies> table;
     for (Weight& w : weights)
-      table.push_back(
-          {w.weight.data(), w.rows.data(), w.columns.data(), w.row_scales.data(), w.column_scales.data(), w.out, w.in});
+      table.push_back({w.weight.data(), w.maxima.data(), w.rows.data(), w.columns.data(), w.row_scales.data(),
+                       w.column_scales.data(), w.out, w.in, static_cast<int64_t>(w.maxima.size())});
     Buffer<float> scale(1);
     const std::vector<NormScale> norms{{norm.data(), bias.data(), scale.data(), 100}};
     const std::vector<WeightTile> tiles = weight_tiles(table);
-    Buffer<float> workspace(tiles.size());
-    copy_weights({table.data(), norms.data(), tiles.data(), std::ssize(table), std::ssize(norms), std::ssize(tiles),
-                  workspace.data()},
+    copy_weights({table.data(), norms.data(), tiles.data(), std::ssize(table), std::ssize(norms), std::ssize(tiles)},
                  nullptr);
     Results made{scale.doubles()};
     for (const Weight& w : weights)

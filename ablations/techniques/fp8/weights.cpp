@@ -46,14 +46,15 @@ void install_fp8(const Recipe& recipe, Gradients* gradients, Ops& ops) {
   if (recipe.fp8 == Fp8::off) return;
   TORCH_CHECK(gradients != nullptr, "recipe: fp8 needs weights master");
   const std::vector<Fp8Parameter> parameters = fp8_parameters(gradients->parameters(), recipe.fp8);
-  std::function<void()> copy = [] {};
+  Fp8Update update;
   if (recipe.device == Device::cpu) {
     for (const Fp8Parameter& one : parameters) fp8::put_weight(one.weight.tensor, {one.name, {}, {}});
   } else if constexpr (has_cuda_kernels) {
-    copy = cuda_weight_copies(parameters);
+    update = cuda_weight_copies(parameters);
   }
+  ops.before_step = update.find_maxima;
   // Once in a step. What is evaluated between steps needs the weights as they are by then.
-  ops.embed = [embed = ops.embed, copy, gradients, copied = std::make_shared<int64_t>(-1)](
+  ops.embed = [embed = ops.embed, copy = update.copy, gradients, copied = std::make_shared<int64_t>(-1)](
                   const Tensor& tokens, const Tensor& wte, const Tensor& wpe) {
     const bool in_step = at::GradMode::is_enabled();
     if (!in_step || *copied != gradients->steps()) copy();

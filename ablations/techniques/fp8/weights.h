@@ -20,7 +20,15 @@ struct Fp8Parameter {
 };
 std::vector<Fp8Parameter> fp8_parameters(const std::vector<Parameter>& all, Fp8 which);
 
-// Gives the weights copies, and returns what makes them anew, on a GPU.
-std::function<void()> cuda_weight_copies(const std::vector<Fp8Parameter>& parameters);
+struct Fp8Update {
+  // AdamW's kernel keeps the weights' maxima. This finds them where an operation of PyTorch's has written to a weight:
+  // at the start, or from a checkpoint. Writes through Tensor::data() are not seen. Called before a step, because a
+  // replayed step calls nothing.
+  std::function<void()> find_maxima = [] {};
+  // Makes the copies anew, and calls find_maxima first.
+  std::function<void()> copy = [] {};
+};
+// Gives the weights copies, on a GPU.
+Fp8Update cuda_weight_copies(const std::vector<Fp8Parameter>& parameters);
 
 }  // namespace model

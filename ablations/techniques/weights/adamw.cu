@@ -4,7 +4,8 @@
 //     w = w (1 - lr decay) - lr / (1 - b1^t) * m / (sqrt(v) / sqrt(1 - b2^t) + eps)
 //
 // All of it in float32. A bf16 weight is joined with its remainder first, and split again afterwards (split_weight.h).
-// So the bf16 copy that the next step's products read costs no pass of its own.
+// So the bf16 copy that the next step's products read costs no pass of its own. Nor does the greatest number of a
+// weight, which its fp8 copies need: a block writes that of its chunk.
 //
 // Moves 28 bytes for each parameter, with either type of weight: gradient 4, moments 8 + 8, weight 4 + 4. A thread has
 // 8 parameters at a time: 8 loads of 16 bytes are under way.
@@ -14,7 +15,7 @@
 //     adamw_kernel  60 registers, 256 threads, 32 warps of 64, 16-byte loads and stores
 #include "ablations/techniques/weights/adamw.h"
 
-#include "ablations/techniques/cuda/device.h"
+#include "ablations/techniques/cuda/fp8_numbers.h"
 #include "ablations/techniques/weights/split_weight.h"
 
 #include <cmath>
@@ -43,9 +44,9 @@ struct Update {
   }
 };
 
-// Elements [first, first + W) of a tensor.
+// Elements [first, first + W) of a tensor. `greatest`: of bf16 weights' magnitudes so far.
 template <class T, int W>
-__device__ void update(const ParameterTensor& tensor, int64_t first, const Update& rule) {
+__device__ void update(const ParameterTensor& tensor, int64_t first, const Update& rule, float& greatest) {
   T* const at = static_cast<T*>(tensor.weight) + first;
   const Vector<float, W> gradients = load<W>(tensor.gradient + first);
   Vector<float, W> m = load<W>(tensor.first_moment + first);
@@ -61,6 +62,7 @@ __device__ void update(const ParameterTensor& tensor, int64_t first, const Updat
     } else {
       const SplitWeight parts = split(updated(join({__bfloat16_as_ushort(weights.values[e]), remainders.values[e]})));
       weights.values[e] = __ushort_as_bfloat16(parts.hi);
+      greatest = fmaxf(greatest, fabsf(to_float(weights.values[e])));
       remainders.values[e] = parts.lo;
     }
   }
@@ -93,8 +95,12 @@ __global__ __launch_bounds__(threads) void adamw_kernel(const ParameterTensor* t
   const bool whole = aligned(static_cast<const T*>(tensor.weight), tensor.remainder, tensor.gradient,
                              tensor.first_moment, tensor.second_moment);
   const int thread = static_cast<int>(threadIdx.x), vectors = whole ? count / width : 0;
-  for (int i = thread; i < vectors; i += threads) update<T, width>(tensor, begin + i * width, rule);
-  for (int i = vectors * width + thread; i < count; i += threads) update<T, 1>(tensor, begin + i, rule);
+  float greatest = 0;
+  for (int i = thread; i < vectors; i += threads) update<T, width>(tensor, begin + i * width, rule, greatest);
+  for (int i = vectors * width + thread; i < count; i += threads) update<T, 1>(tensor, begin + i, rule, greatest);
+  if (std::is_same_v<T, float> || tensor.maxima == nullptr) return;
+  greatest = block_max<threads>(greatest);
+  if (thread == 0) tensor.maxima[chunk.index] = greatest;
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "ablations/techniques/weights/split_weight.h"
 #include "tests/ablations/techniques/cuda/kernel_test.h"
 
+#include <algorithm>
 #include <bit>
 #include <deque>
 #include <utility>
@@ -40,6 +41,7 @@ struct Model {
     Buffer<T> weight;
     Buffer<int16_t> remainder;
     Buffer<float> gradient, first_moment, second_moment;
+    Buffer<float> maxima;  // of each chunk
   };
 
   void add(size_t size, float weight_decay, size_t shift = 0) {
@@ -47,7 +49,8 @@ struct Model {
     const Buffer<float> start = random<float>(size, 100 + seed, 0.02);
     Tensor& tensor = tensors.emplace_back(Tensor{Buffer<T>(size, shift), Buffer<int16_t>(size, shift),
                                                  random<float>(size, 200 + seed, 3, 0, shift),
-                                                 filled<float>(size, 0, shift), filled<float>(size, 0, shift)});
+                                                 filled<float>(size, 0, shift), filled<float>(size, 0, shift),
+                                                 filled<float>((size + chunk_elements - 1) / chunk_elements, 1e30F)});
     for (size_t i = 0; i < size; ++i) {
       if constexpr (std::is_same_v<T, float>) {
         tensor.weight[i] = start[i];
@@ -63,7 +66,8 @@ struct Model {
                      .first_moment = tensor.first_moment.data(),
                      .second_moment = tensor.second_moment.data(),
                      .size = static_cast<int64_t>(size),
-                     .weight_decay = weight_decay});
+                     .weight_decay = weight_decay,
+                     .maxima = std::is_same_v<T, float> ? nullptr : tensor.maxima.data()});
     chunks = chunks_of(table);
   }
 
@@ -104,23 +108,26 @@ constexpr double beta1 = 0.9, beta2 = 0.95, eps = 1e-8;
 constexpr int steps = 3;
 
 template <class T>
+void take_step(Model<T>& model, int step, float coefficient) {
+  const float rate = 1e-2F / static_cast<float>(step), t = static_cast<float>(step);
+  adamw<T>({.tensors = model.table.data(),
+            .chunks = model.chunks.data(),
+            .chunk_count = static_cast<int64_t>(model.chunks.size()),
+            .learning_rate = &rate,
+            .step = &t,
+            .coefficient = &coefficient,
+            .beta1 = beta1,
+            .beta2 = beta2,
+            .eps = eps},
+           nullptr);
+}
+
+template <class T>
 std::vector<double> trained(float coefficient = 0.25F, double bad_gradient = 0) {
   const auto results = in_both_orders([&] {
     Model<T> model = Model<T>::example();
     if (bad_gradient != 0) model.tensors[3].gradient[500] = static_cast<float>(bad_gradient);
-    for (int step = 1; step <= steps; ++step) {
-      const float rate = 1e-2F / static_cast<float>(step), t = static_cast<float>(step);
-      adamw<T>({.tensors = model.table.data(),
-                .chunks = model.chunks.data(),
-                .chunk_count = static_cast<int64_t>(model.chunks.size()),
-                .learning_rate = &rate,
-                .step = &t,
-                .coefficient = &coefficient,
-                .beta1 = beta1,
-                .beta2 = beta2,
-                .eps = eps},
-               nullptr);
-    }
+    for (int step = 1; step <= steps; ++step) take_step(model, step, coefficient);
     std::vector<double> bf16_weights;  // what products read
     for (const auto& tensor : model.tensors) {
       for (const double weight : tensor.weight.doubles()) bf16_weights.push_back(weight);
@@ -166,6 +173,40 @@ TEST(AdamWKernel, ANumberThatIsNoneStaysInItsWeightAndIsSeenInTheBf16Copy) {
 TEST(AdamWKernel, TheNormsNaNReachesEveryWeight) {
   const std::vector<double> weights = trained<float>(NAN);
   EXPECT_EQ(nans(weights), weights.size());
+}
+
+// Exactly, and whatever was there before. NaN counts for nothing.
+TEST(AdamWKernel, FindsTheGreatestBf16WeightOfEachChunk) {
+  const auto results = in_both_orders([] {
+    Model<bf16> model = Model<bf16>::example();
+    model.tensors[3].weight[500] = __float2bfloat16_rn(NAN);
+    model.tensors[4].weight[7] = __float2bfloat16_rn(-INFINITY);
+    model.tensors[4].remainder[7] = 0;
+    model.add(2 * chunk_elements, 0.1F);
+    auto& zeros = model.tensors.back();
+    for (size_t i = 0; i < zeros.weight.size(); ++i) {
+      zeros.weight[i] = __float2bfloat16_rn(0);
+      zeros.remainder[i] = 0;
+      zeros.gradient[i] = 0;
+    }
+    Results found_and_expected(2);
+    for (int step = 1; step <= steps; ++step) {
+      take_step(model, step, 0.25F);
+      for (const auto& tensor : model.tensors) {
+        std::vector<double> greatest(tensor.maxima.size());
+        for (size_t i = 0; i < tensor.weight.size(); ++i)
+          greatest[i / chunk_elements] = std::fmax(greatest[i / chunk_elements], std::abs(tensor.weight.at(i)));
+        found_and_expected[1].insert(found_and_expected[1].end(), greatest.begin(), greatest.end());
+        const std::vector<double> found = tensor.maxima.doubles();
+        found_and_expected[0].insert(found_and_expected[0].end(), found.begin(), found.end());
+      }
+    }
+    return found_and_expected;
+  });
+  EXPECT_EQ(results[0].size(), size_t{steps} * 10);
+  EXPECT_EQ(results[0], results[1]);
+  EXPECT_EQ(std::ranges::count(results[0], INFINITY), steps);
+  EXPECT_EQ(std::ranges::count(results[0], 0), 2 * steps);
 }
 
 // The norm and the coefficient.

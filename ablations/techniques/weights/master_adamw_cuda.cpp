@@ -1,5 +1,6 @@
 #include "ablations/techniques/cpu/thread_sums.h"
 #include "ablations/techniques/cuda/call.h"
+#include "ablations/techniques/fp8/copies.h"
 #include "ablations/techniques/weights/adamw.h"
 #include "ablations/techniques/weights/gradient_norm.h"
 #include "ablations/techniques/weights/master_adamw.h"
@@ -41,6 +42,7 @@ class CudaMasterAdamW : public MasterUpdate {
   struct Table {
     Tensor tensors, chunks;
     int64_t chunk_count = 0;
+    std::vector<Tensor> maxima;  // that the table points to
   };
   [[nodiscard]] Table table_of(const std::vector<MasterWeight>& weights) const;
   template <class T>
@@ -52,24 +54,29 @@ class CudaMasterAdamW : public MasterUpdate {
 
 CudaMasterAdamW::Table CudaMasterAdamW::table_of(const std::vector<MasterWeight>& weights) const {
   std::vector<kernels::ParameterTensor> tensors;
+  std::vector<Tensor> maxima;
   for (const MasterWeight& one : weights) {
     const bool is_split = one.weight.scalar_type() == at::kBFloat16;
     for (const Tensor* t : {&one.weight, &one.gradient, &one.first_moment, &one.second_moment}) {
       TORCH_CHECK(t->defined() && t->is_contiguous(), "CudaMasterAdamW: a tensor is missing or not contiguous");
     }
     TORCH_CHECK(is_split == one.remainder.defined(), "CudaMasterAdamW: a bf16 weight needs its remainder");
+    maxima.push_back(fp8::keep_maxima(one.weight));
     tensors.push_back({.weight = one.weight.mutable_data_ptr(),
                        .remainder = is_split ? one.remainder.mutable_data_ptr<int16_t>() : nullptr,
                        .gradient = one.gradient.const_data_ptr<float>(),
                        .first_moment = one.first_moment.mutable_data_ptr<float>(),
                        .second_moment = one.second_moment.mutable_data_ptr<float>(),
                        .size = one.weight.numel(),
-                       .weight_decay = static_cast<float>(one.weight_decay)});
+                       .weight_decay = static_cast<float>(one.weight_decay),
+                       .maxima = pointer<float>(maxima.back())});
   }
   const std::vector<kernels::Chunk> chunks = kernels::chunks_of(tensors);
   const at::Device device = weights_.front().weight.device();
-  return {
-      .tensors = on_device(tensors, device), .chunks = on_device(chunks, device), .chunk_count = std::ssize(chunks)};
+  return {.tensors = on_device(tensors, device),
+          .chunks = on_device(chunks, device),
+          .chunk_count = std::ssize(chunks),
+          .maxima = std::move(maxima)};
 }
 
 Clip CudaMasterAdamW::clip(double max_norm) const {

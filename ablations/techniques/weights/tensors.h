@@ -18,6 +18,7 @@ struct ParameterTensor {
   float* second_moment;
   int64_t size;
   float weight_decay;
+  float* maxima = nullptr;  // of each chunk of bf16 weights the greatest magnitude, without NaN; null: not wanted
 };
 
 struct Chunk {
