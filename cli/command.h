@@ -108,6 +108,7 @@ int ladder(int argc, char** argv);
 void add_measure(CommandLine& line);
 void add_read(CommandLine& line);
 void add_report(CommandLine& line);
+void add_export(CommandLine& line);
 void add_history(CommandLine& line);
 void add_verify(CommandLine& line);
 void add_merge(CommandLine& line);

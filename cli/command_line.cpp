@@ -34,6 +34,7 @@ const std::vector<ListedCommand> listed_commands{
     {"Measure", "run", "one run in this process, with its proofs"},
     {"Measure", "profile", "where the time of a step goes, and why a rung is faster"},
     {"Report", "report", "draw a study, two side by side, or a training"},
+    {"Report", "export", "put a study into wandb, trackio, mlflow or tensorboard"},
     {"Report", "history", "how each rung's time changed over stored studies"},
     {"Report", "verify", "compute a study again from its records, and every hash"},
     {"Report", "merge", "join the shards of a study"},
@@ -111,8 +112,8 @@ const Command* CommandLine::find(const std::string& name) const {
 }
 
 void add_commands_of_ladder(CommandLine& line) {
-  for (auto* const add :
-       {add_measure, add_read, add_report, add_history, add_verify, add_merge, add_compare, add_gate, add_help}) {
+  for (auto* const add : {add_measure, add_read, add_report, add_export, add_history, add_verify, add_merge,
+                          add_compare, add_gate, add_help}) {
     add(line);
   }
 }

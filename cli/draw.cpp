@@ -11,6 +11,7 @@
 #include "plots/report_document.h"
 #include "plots/study_markdown.h"
 #include "plots/study_table.h"
+#include "study/archive/seal.h"
 #include "text/style.h"
 
 #include <fmt/format.h>
@@ -21,6 +22,7 @@
 #include <cstdlib>
 #include <exception>
 #include <sstream>
+#include <stdexcept>
 #include <utility>
 
 namespace cli {
@@ -67,6 +69,32 @@ void write_to_draw(const T& document, const fs::path& file) {
 
 }  // namespace
 
+bool is_document(const fs::path& path, const char* kind) {
+  if (!fs::is_regular_file(path) || path.extension() != ".json" || path.filename() == "study.json") return false;
+  return files::kind_of(files::read_any_json(path)) == kind;
+}
+
+fs::path document_at(const fs::path& path, const char* name, const char* kind) {
+  if (fs::is_directory(path)) return fs::exists(path / name) ? path / name : fs::path();
+  return is_document(path, kind) ? path : fs::path();
+}
+
+StudyFiles read_study(const StudyPlace& place) {
+  const Plan plan = open_study(place.folder());
+  if (plan.gate) {
+    throw std::invalid_argument(
+        fmt::format("{}: is a gate that has no verdict yet; resume it with: ladder gate --resume --out {}",
+                    place.folder().string(), place.folder().string()));
+  }
+  StudyFiles study = computed_study(plan, place.folder());
+  study.source = place.name();
+  if (has_edited_records(study.edits, place.folder())) {
+    study.study.warnings.emplace_back(
+        "records are not what they were when the study was made; `ladder verify` says which");
+  }
+  return study;
+}
+
 std::vector<std::string> python() {
   const char* named = std::getenv("LADDER_PYTHON");
   if (named != nullptr && *named != 0) return {on_path(named)};
@@ -75,6 +103,12 @@ std::vector<std::string> python() {
     return {fs::exists(own) ? own.string() : on_path("python3")};
   }
   return {LADDER_PYTHON, "-E", "-s"};
+}
+
+std::vector<std::string> users_python() {
+  const std::vector<std::string> own = python();
+  const bool is_of_build = own.size() > 1;  // its flags shut the user's packages out
+  return is_of_build ? std::vector{on_path("python3")} : own;
 }
 
 Drawn draw(std::string_view what, const fs::path& document, const fs::path& out) {

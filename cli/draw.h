@@ -21,6 +21,16 @@ std::string on_path(const std::string& name);
 // PATH may find. Else an installed program has the Python beside it or the one on PATH, and a built one has the Python
 // of the build. The latter ignores the user's packages and variables (PYTHONPATH, PYTHONHOME).
 std::vector<std::string> python();
+// The Python that has the user's packages: the same, but with a built program the one on PATH.
+std::vector<std::string> users_python();
+
+// Whether the path is a file with a document of that kind. A study.json stands for its folder.
+bool is_document(const std::filesystem::path& path, const char* kind);
+// The document of a kind, which is `path` itself or `name` in that folder. Empty if there is none.
+std::filesystem::path document_at(const std::filesystem::path& path, const char* name, const char* kind);
+
+// A study, computed from its records. Throws std::invalid_argument for a gate that has no verdict yet.
+StudyFiles read_study(const StudyPlace& place);
 
 // The result of drawing. Callers draw before they print. A reader may close the pipe early, and the study must still
 // have its pictures.

@@ -45,39 +45,12 @@ struct ReportFlags {
   bool verbose = false;
 };
 
-bool is_document(const fs::path& path, const char* kind) {
-  if (!fs::is_regular_file(path) || path.extension() != ".json" || path.filename() == "study.json") return false;
-  return files::kind_of(files::read_any_json(path)) == kind;
-}
-
-// The document of a kind, which is `path` itself or `name` in that folder. Empty if there is none.
-fs::path document_at(const fs::path& path, const char* name, const char* kind) {
-  if (fs::is_directory(path)) return fs::exists(path / name) ? path / name : fs::path();
-  return is_document(path, kind) ? path : fs::path();
-}
-
 // A training's folder, named by itself, its training.json or its log. Empty if the path is none of these.
 fs::path training_in(const fs::path& path) {
   if (fs::is_directory(path)) return holds_training(path) ? files::named_folder(path) : fs::path();
   const fs::path folder = fs::absolute(path).parent_path();
   const bool is_its_file = path.filename() == log_file || is_document(path, "training");
   return is_its_file && holds_training(folder) ? folder : fs::path();
-}
-
-StudyFiles read_study(const StudyPlace& place) {
-  const Plan plan = open_study(place.folder());
-  if (plan.gate) {
-    throw std::invalid_argument(
-        fmt::format("{}: is a gate that has no verdict yet; resume it with: ladder gate --resume --out {}",
-                    place.folder().string(), place.folder().string()));
-  }
-  StudyFiles study = computed_study(plan, place.folder());
-  study.source = place.name();
-  if (has_edited_records(study.edits, place.folder())) {
-    study.study.warnings.emplace_back(
-        "records are not what they were when the study was made; `ladder verify` says which");
-  }
-  return study;
 }
 
 // Whether the folder has no study.json yet, or one that this version made.
