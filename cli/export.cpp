@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <tuple>
 
 namespace cli {
 
@@ -23,9 +24,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr double export_limit_s = 3600;  // charts may go a long way
-const std::vector<std::string> export_places{"wandb", "trackio", "mlflow",
-                                             "tensorboard"};  // TARGETS in plots/export_to.py
+constexpr double export_limit_s = 3600;                                                     // charts may go a long way
+const std::vector<std::string> export_places{"wandb", "trackio", "mlflow", "tensorboard"};  // as in export_to.py
 
 struct ExportFlags {
   std::string study, to, project, out;
@@ -45,23 +45,16 @@ void check_flags(const ExportFlags& flags) {
   }
 }
 
-// Where a document stands; its charts are there, too.
-struct Exported {
-  fs::path folder;
-  std::string name;
-};
-
 template <Document T>
 void write_to_export(const T& document, const fs::path& file) {
   write_document(file, with_printable_texts(document, files::printable_lines));
 }
 
-// Writes the report of a study, or a gate's verdict, into `file`.
-Exported make_document(const fs::path& path, const fs::path& file) {
+// Writes the report of a study, or a gate's verdict, into `file`. Returns the folder where that and its charts are.
+fs::path make_document(const fs::path& path, const fs::path& file) {
   if (const fs::path gate = document_at(path, "gate.json", GateResult::kind); !gate.empty()) {
     write_to_export(read_document<GateResult>(gate), file);
-    const fs::path folder = fs::absolute(gate).parent_path();
-    return {folder, last_part(folder)};
+    return fs::absolute(gate).parent_path();
   }
   if (is_document(path, Report::kind)) {
     const auto report = read_document<Report>(path);
@@ -69,13 +62,13 @@ Exported make_document(const fs::path& path, const fs::path& file) {
       throw std::invalid_argument(fmt::format("{}: is of two studies; export each by its folder", path.string()));
     }
     write_to_export(with_said(report), file);
-    return {fs::absolute(path).parent_path(), report.studies.front().source};
+    return fs::absolute(path).parent_path();
   }
   const StudyPlace place(path);
   const Report report = report_document({read_study(place)});
   show_notes(report);
   write_to_export(with_said(report), file);
-  return {place.folder(), place.name()};
+  return place.folder();
 }
 
 int export_to(const ExportFlags& flags) {
@@ -83,11 +76,11 @@ int export_to(const ExportFlags& flags) {
   harness::catch_interrupts();
   const files::TemporaryFolder temporary("ladder-export");
   const fs::path document = temporary.path() / "report.json", log = temporary.path() / "log";
-  const Exported exported = make_document(flags.study, document);
-  const std::string project = flags.project.empty() ? exported.name : flags.project;
+  const fs::path folder = make_document(flags.study, document);
+  const std::string project = flags.project.empty() ? last_part(folder) : flags.project;
   std::vector<std::string> argv = users_python();
   argv.insert(argv.end(), {(files::resource_root() / "plots" / "export_to.py").string(), document.string(), flags.to,
-                           "--project=" + project, "--charts=" + (exported.folder / "charts").string()});
+                           "--project=" + project, "--charts=" + (folder / "charts").string()});
   if (!flags.out.empty()) argv.push_back("--out=" + flags.out);
   if (flags.offline) argv.emplace_back("--offline");
   const auto child = harness::run_child({.argv = argv, .log = log, .limit_s = export_limit_s});
@@ -115,17 +108,19 @@ void add_export(CommandLine& line) {
            "run: recipe or command, device, versions and plan; figures with their intervals, called as in rungs.csv; "
            "time and loss of every step of every repeat. One more run has the table of all rungs, the remarks, and the "
            "charts that `ladder report` drew.\n"
-           "A rung that failed, is void, or not usable has its status and reason in place of figures. Its steps stand "
-           "under that status: void/loss/repeat_1.\n"
-           "Measures nothing, and writes nothing into the study's folder. The library is that of your Python: "
-           "LADDER_PYTHON names it, else it is python3 on PATH or, of an installed ladder, the Python beside it. "
-           "Its login and variables count, such as WANDB_MODE and MLFLOW_TRACKING_URI. "
-           "Without the library the exit status is 3. A second export makes the runs a second time.",
+           "A rung that failed, is void or not usable has its status and reason in place of figures. Its steps stand "
+           "under that status: `void/loss/repeat_1`.\n"
+           "Measures nothing, and writes nothing into the study's folder. A second export makes the runs a second "
+           "time.\n"
+           "The library is that of your Python: `LADDER_PYTHON` names it. Else it is `python3` on PATH or, of an "
+           "installed ladder, the one beside it. Without the library the exit status is 3. Its own login and variables "
+           "count, such as `WANDB_MODE` and `MLFLOW_TRACKING_URI`.",
        .examples = {{"ladder export study --to wandb", "Into the project study of Weights & Biases."},
                     {"ladder export study --to wandb --offline", "Into the folder wandb, for `wandb sync`."},
                     {"ladder export study --to trackio --project speed", "Into the project speed of trackio, here."},
-                    {"ladder export study --to mlflow", "Into the experiment study, at MLFLOW_TRACKING_URI."},
-                    {"ladder export study --to tensorboard", "Then: tensorboard --logdir runs/study"}},
+                    {"ladder export study --to mlflow", "Into the experiment study, at `MLFLOW_TRACKING_URI`."},
+                    {"ladder export study --to tensorboard",
+                     "Into the folder runs/study, for `tensorboard --logdir runs/study`."}},
        .common = {"--to", "--project", "--offline", "--out"}});
   auto& flags = command.runs<ExportFlags>(export_to);
   command.heading("Arguments");
@@ -133,7 +128,7 @@ void add_export(CommandLine& line) {
   command.heading("Where it goes");
   add_choice(command, "--to", flags.to, export_places, "", "PLACE")->required();
   add_text(command, "--project", flags.project, "project or experiment there (default: the folder's name)", "NAME");
-  command.add_flag("--offline", flags.offline, "wandb: keep it in files, as with WANDB_MODE=offline");
+  command.add_flag("--offline", flags.offline, "wandb: keep it in files, as with `WANDB_MODE=offline`");
   add_output(command, "--out", flags.out, "tensorboard: a new folder to write into (default: runs/PROJECT)", "FOLDER");
 }
 

@@ -58,7 +58,7 @@ class Whole(NamedTuple):
 
     def table(self):
         """(columns, rows): each run with its words and figures."""
-        columns = dict.fromkeys(name for run in self.runs for name in run.words | run.figures)
+        columns = dict.fromkeys(name for part in ("words", "figures") for run in self.runs for name in getattr(run, part))
         return ["run", *columns], [[run.name, *((run.words | run.figures).get(name) for name in columns)] for run in self.runs]
 
 
@@ -97,7 +97,7 @@ def run_of_rung(part, rung):
     unusable = rung["status"] == "measured" and not of.is_usable(said)
     words = {"status": "not usable" if unusable else rung["status"], "reason": said["headline"] if unusable else rung["said"]["reason"],
              "verdict": verdict(rung["speedup_first"]), "guard": rung["said"]["guard"], "disturbed": "; ".join(rung.get("flags", []))}
-    peers = {f"speedup_over_{peer['peer']}": peer["ratio"] for peer in rung.get("peers", [])}
+    peers = {f"speedup_over_{peer['peer']}": {name: peer[name] for name in ("ratio", "lo", "hi")} for peer in rung.get("peers", [])}
     steps = {f"{what}/repeat_{run['repeat'] + 1}": [math.nan if value is None else value for value in run[what]]
              for run in part["runs"] if run["rung"] == rung["index"] for what in ("step_ms", "loss")}
     name = f"{rung['index']:02} {of.label(study, rung).removeprefix('+ ')}"
@@ -154,13 +154,14 @@ def to_wandb(wandb, whole, options):
             run.summary.update(one.words | one.figures)
             run.finish(0 if one.counts() else 1)
         else:
-            run.log(one.figures)
+            run.log(one.figures)  # also if there are none: it keeps no run that has logged nothing
             run.finish()
     run = begin(whole.name, {"said": whole.said}, "whole")
     columns, rows = whole.table()
-    images = {f"charts/{file.stem}": wandb.Html('<img src="data:image/svg+xml;base64,' + base64.b64encode(file.read_bytes()).decode() + '">')
-              for file in whole.charts if file.suffix == ".svg"}  # as an image it runs no script
-    run.log({"rungs": wandb.Table(columns=columns, data=rows), **images})
+    images = {file.stem: base64.b64encode(file.read_bytes()).decode() for file in whole.charts if file.suffix == ".svg"}
+    # As an image it runs no script.
+    shown = {f"charts/{name}": wandb.Html(f'<img src="data:image/svg+xml;base64,{image}">') for name, image in images.items()}
+    run.log({"rungs": wandb.Table(columns=columns, data=rows), **shown})
     if not is_wandb:
         look = f"trackio show --project {options.project}"
     else:
@@ -182,7 +183,8 @@ def to_mlflow(mlflow, whole, options):
         client.log_batch(run, metrics, [entities.Param(name, str(value)) for name, value in one.config.items()])
         client.set_terminated(run, "FINISHED" if one.counts() else "FAILED")
     text, (columns, rows) = io.StringIO(), whole.table()
-    csv.writer(text).writerows([columns, *rows])
+    cells = [[f" {cell}" if isinstance(cell, str) and cell[0] in "=+-@" else cell for cell in row] for row in rows]  # no formulas
+    csv.writer(text).writerows([columns, *cells])
     client.log_text(parent, text.getvalue(), "rungs.csv")
     for file in whole.charts:
         client.log_artifact(parent, str(file), "charts")

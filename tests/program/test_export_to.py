@@ -21,7 +21,8 @@ import pytest
 from conftest import EVIDENCE, MEASURED, ROOT, read_json, snapshot, write_json
 from gates import script
 
-KEPT = [ROOT / "results" / "evidence" / name for name in ("intel-xeon-measure-numpy-2026-11-27", "nvidia-h200-ladder-2026-11-26")]
+KEPT = [ROOT / "results" / "evidence" / name for name in (
+    "intel-xeon-measure-numpy-2026-11-27", "nvidia-h200-ladder-2026-11-26", "amd-epyc-avx512-two-pytorch-2026-11-29")]
 MODULES = {"wandb": "wandb", "trackio": "trackio", "mlflow": "mlflow", "tensorboard": "tensorboardX"}
 SINGLE = 1.2e-7  # TensorBoard keeps float32
 
@@ -202,6 +203,7 @@ def stored_in(place: str, folder: pathlib.Path, project: str):
 def measured_figures(rung: dict) -> dict[str, float]:
     """Of the document itself, by the names of rungs.csv."""
     parts = {name: rung[name] or {} for name in ("ms_per_step", "tokens_per_s", "speedup_first", "speedup_previous")}
+    parts |= {f"speedup_over_{peer['peer']}": {name: peer[name] for name in ("ratio", "lo", "hi")} for peer in rung.get("peers", [])}
     figures = {f"{name}_{leaf}": value for name, part in parts.items() for leaf, value in part.items() if value is not None}
     return figures | {"peak_memory_bytes": rung["peak_memory_bytes"]}
 
@@ -231,13 +233,14 @@ def test_what_is_stored_is_what_was_measured(export, report, tmp_path, place, st
             for what, values in (("step_ms", one["step_ms"]), ("loss", one["loss"])):
                 assert run.steps[f"{what}/repeat_{one['repeat'] + 1}"] == pytest.approx(dict(enumerate(values, 1)), **exact)
         assert run.words["status"] == row["status"] == "measured" and run.words.get("guard", "") == part["said"]["rungs"][rung["index"]]["guard"]
-        assert run.words.get("verdict") == ("faster" if rung["speedup_first"] and rung["speedup_first"]["ratio"] != 1 else None)
+        ratio = rung["speedup_first"]
+        assert run.words.get("verdict") == (None if not ratio or ratio["ratio"] == 1 else "faster" if ratio["lo"] > 1 else "slower")
         assert run.state in ("", "FINISHED")
         assert run.config["device.name"] == part["study"]["device"]["name"]
         assert str(run.config["plan.warmup_steps"]).removesuffix(".0") == str(part["study"]["plan"]["warmup_steps"])
         if "command" in rung:
             assert run.config["command"] == rung["command"]["text"]
-        else:
+        elif "peer" not in rung:
             assert run.config["recipe.attention"] == rung["recipe"]["attention"] and run.config["environment.torch"] == "2.11.0"
 
 
@@ -266,16 +269,13 @@ def test_what_does_not_count_is_no_plain_number(export, report, tmp_path, place)
 
 
 @pytest.mark.parametrize("place", MODULES)
-def test_a_study_that_is_not_usable_has_no_figure(export, report, tmp_path, place) -> None:
+def test_a_study_that_is_not_usable_has_no_figure(export, tmp_path, place) -> None:
     needs(place)
-    document = report(EVIDENCE)
-    part, = document["studies"]
-    for rung in part["study"]["rungs"]:
-        rung["flags"] = [f"{run['id']} other work ran" for run in part["study"]["runs"] if run["rung"] == rung["index"]]
-    done = export(write_json(tmp_path / "report.json", document), place, "--project", "busy")
+    study = ROOT / "results" / "evidence" / "nvidia-h200-pytorch-b16-2026-11-26"  # two pairs
+    done = export(study, place, "--project", "few")
     assert done.returncode == 0, done.stderr
-    found, rows = stored_in(place, tmp_path, "busy")
-    assert len(found) == len(rows) == len(part["study"]["rungs"])
+    found, rows = stored_in(place, tmp_path, "few")
+    assert len(found) == len(rows) == 4
     for run in found.values():
         assert run.figures == {} and run.words["status"] == "not usable" and "Not usable" in run.words["reason"] and "verdict" not in run.words
         assert run.steps and all(name.startswith(("not usable/", "not_usable/")) for name in run.steps)  # as TensorBoard spells it
@@ -304,8 +304,10 @@ def test_a_gate(ladder, export, tmp_path, place) -> None:
 
 def test_charts_go_along_but_no_links(export, report, tmp_path) -> None:
     needs("tensorboard")
-    report(KEPT[0])
+    document = report(KEPT[0])
+    document["studies"][0]["source"] = "../elsewhere"  # a place is called as the folder, whatever the document says
     folder, secret = tmp_path / "drawn" / KEPT[0].name, tmp_path / "secret.png"
+    write_json(folder / "report.json", document)
     secret.write_bytes(b"secret")
     (folder / "charts").mkdir()
     (folder / "charts" / "ladder.png").write_bytes(b"\x89PNG of the ladder")
@@ -329,11 +331,17 @@ def test_a_library_that_is_missing(export, tmp_path) -> None:
                                "LADDER_PYTHON names another Python\n")
 
 
-def test_a_library_that_fails(export, tmp_path) -> None:
-    needs("tensorboard")
+@pytest.mark.parametrize(("place", "more", "variables", "words"), [
+    ("wandb", ["--project", "a/b"], {}, "Invalid project name"),
+    ("trackio", [], {"TRACKIO_DIR": "file/trackio"}, "Not a directory"),
+    ("mlflow", [], {"MLFLOW_TRACKING_URI": "nowhere://"}, "nowhere"),
+    ("tensorboard", ["--out", "file/runs"], {}, "NotADirectoryError: ")])
+def test_a_library_that_fails(export, tmp_path, place, more, variables, words) -> None:
+    needs(place)
     (tmp_path / "file").touch()
-    done = export(KEPT[0], "tensorboard", "--out", "file/runs")
-    assert done.returncode == 1 and done.stderr.startswith("ladder: tensorboard: NotADirectoryError: ") and done.stderr.count("\n") == 1, done.stderr
+    done = export(KEPT[0], place, *more, **variables)
+    assert done.returncode == 1 and done.stdout == "" and done.stderr.count("\n") == 1, done.stderr
+    assert done.stderr.startswith(f"ladder: {place}: ") and words in done.stderr
 
 
 def test_refusals(export, tmp_path, report) -> None:
