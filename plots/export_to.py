@@ -15,6 +15,7 @@ import json
 import math
 import os
 import re
+import struct
 import sys
 import time
 import warnings
@@ -216,7 +217,9 @@ def to_tensorboard(tensorboardx, whole, options):
         writer.file_writer.add_summary(hparams(settings, figures)[0])  # the names: it takes the first such list that it finds
         for file in whole.charts:
             if file.suffix == ".png":
-                image = protos.Summary.Image(colorspace=4, encoded_image_string=file.read_bytes())
+                content = file.read_bytes()
+                width, height = struct.unpack_from(">II", content, 16)  # of every PNG
+                image = protos.Summary.Image(width=width, height=height, colorspace=4, encoded_image_string=content)
                 writer.file_writer.add_summary(protos.Summary(value=[protos.Summary.Value(tag=f"charts/{file.stem}", image=image)]))
     return f"tensorboard --logdir {folder}"
 

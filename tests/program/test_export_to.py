@@ -24,7 +24,9 @@ from gates import script
 KEPT = [ROOT / "results" / "evidence" / name for name in (
     "intel-xeon-measure-numpy-2026-11-27", "nvidia-h200-ladder-2026-11-26", "amd-epyc-avx512-two-pytorch-2026-11-29")]
 MODULES = {"wandb": "wandb", "trackio": "trackio", "mlflow": "mlflow", "tensorboard": "tensorboardX"}
+WORDS = ("status", "reason", "verdict", "guard", "disturbed")
 SINGLE = 1.2e-7  # TensorBoard keeps float32
+PNG = b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sIIBBBBB", 13, b"IHDR", 700, 400, 8, 6, 0, 0, 0)
 
 
 class Stored(NamedTuple):
@@ -39,9 +41,10 @@ class Stored(NamedTuple):
 @pytest.fixture
 def export(ladder, tmp_path):
     def run(study, place, *more, **variables):
-        offline = {"WANDB_MODE": "offline", "WANDB_DIR": str(tmp_path), "WANDB_CACHE_DIR": str(tmp_path / "cache"), "WANDB_ERROR_REPORTING": "false",
-                   "TRACKIO_DIR": str(tmp_path / "trackio"), "HF_HUB_OFFLINE": "1", "MLFLOW_TRACKING_URI": f"file:{tmp_path / 'mlruns'}",
-                   "MLFLOW_ALLOW_FILE_STORE": "true", "MLFLOW_DISABLE_TELEMETRY": "true"}
+        offline = {"WANDB_MODE": "offline", "WANDB_DIR": str(tmp_path), "WANDB_CACHE_DIR": str(tmp_path / "cache"),
+                   "WANDB_ERROR_REPORTING": "false", "TRACKIO_DIR": str(tmp_path / "trackio"), "HF_HUB_OFFLINE": "1",
+                   "MLFLOW_TRACKING_URI": f"file:{tmp_path / 'mlruns'}", "MLFLOW_ALLOW_FILE_STORE": "true",
+                   "MLFLOW_DISABLE_TELEMETRY": "true"}
         return ladder("export", study, "--to", place, *more, cwd=tmp_path, variables=offline | variables)
 
     return run
@@ -131,7 +134,7 @@ def in_trackio(folder: pathlib.Path, project: str):
                         steps.setdefault(key, {})[step] = float(value)
                     else:
                         figures[key] = value
-            words = {key: value for key, value in config.items() if key in ("status", "reason", "verdict", "guard", "disturbed")}
+            words = {key: value for key, value in config.items() if key in WORDS}
             found[name] = Stored(config, words, figures, steps)
     return found, rows
 
@@ -148,7 +151,8 @@ def in_mlflow(folder: pathlib.Path, project: str):
         if run is parent:
             continue
         assert run.data.tags["mlflow.parentRunId"] == parent.info.run_id
-        steps = {name: {one.step: one.value for one in client.get_metric_history(run.info.run_id, name)} for name in run.data.metrics if "/" in name}
+        of = run.info.run_id
+        steps = {name: {one.step: one.value for one in client.get_metric_history(of, name)} for name in run.data.metrics if "/" in name}
         figures = {name: value for name, value in run.data.metrics.items() if "/" not in name}
         words = {name: value for name, value in run.data.tags.items() if not name.startswith("mlflow.")}
         found[run.info.run_name] = Stored(run.data.params, words, figures, steps, run.info.status)
@@ -177,8 +181,9 @@ def in_tensorboard(folder: pathlib.Path, project: str):
     for place in [folder / "runs" / project, *(folder / "runs" / project).glob("*/")]:
         config, figures, steps = {}, {}, {}
         for step, value in events(place):
-            start = HParamsPluginData.FromString(value.metadata.plugin_data.content).session_start_info.hparams if value.tag.startswith("_hparams_") else {}
-            config |= {name: getattr(of, of.WhichOneof("kind")) for name, of in start.items()}
+            if value.tag.startswith("_hparams_"):
+                start = HParamsPluginData.FromString(value.metadata.plugin_data.content).session_start_info.hparams
+                config |= {name: getattr(of, of.WhichOneof("kind")) for name, of in start.items()}
             if value.WhichOneof("value") == "simple_value" and "/" in value.tag:
                 steps.setdefault(value.tag, {})[step] = value.simple_value
             elif value.WhichOneof("value") == "simple_value":
@@ -186,7 +191,7 @@ def in_tensorboard(folder: pathlib.Path, project: str):
             elif value.tag.startswith("rungs"):
                 heads, _, *lines = [line[1:-1].split("|") for line in value.tensor.string_val[0].decode().splitlines()]
                 rows = [dict(zip(heads, line, strict=True)) for line in lines]
-        words = {key: value for key, value in config.items() if key in ("status", "reason", "verdict", "guard", "disturbed")}
+        words = {key: value for key, value in config.items() if key in WORDS}
         found[place.name] = Stored(config, words, figures, steps)
     return found, rows
 
@@ -232,7 +237,8 @@ def test_what_is_stored_is_what_was_measured(export, report, tmp_path, place, st
         for one in runs:
             for what, values in (("step_ms", one["step_ms"]), ("loss", one["loss"])):
                 assert run.steps[f"{what}/repeat_{one['repeat'] + 1}"] == pytest.approx(dict(enumerate(values, 1)), **exact)
-        assert run.words["status"] == row["status"] == "measured" and run.words.get("guard", "") == part["said"]["rungs"][rung["index"]]["guard"]
+        assert run.words["status"] == row["status"] == "measured"
+        assert run.words.get("guard", "") == part["said"]["rungs"][rung["index"]]["guard"]
         ratio = rung["speedup_first"]
         assert run.words.get("verdict") == (None if not ratio or ratio["ratio"] == 1 else "faster" if ratio["lo"] > 1 else "slower")
         assert run.state in ("", "FINISHED")
@@ -250,7 +256,8 @@ def test_what_does_not_count_is_no_plain_number(export, report, tmp_path, place)
     document = report(EVIDENCE)
     part, = document["studies"]
     part["losses"], rungs = [], part["study"]["rungs"]
-    none = dict.fromkeys(("ms_per_step", "tokens_per_s", "speedup_first", "speedup_previous", "peak_memory_bytes", "page_faults_per_step", "guard"))
+    none = dict.fromkeys(("ms_per_step", "tokens_per_s", "speedup_first", "speedup_previous", "peak_memory_bytes", "page_faults_per_step",
+                          "guard"))
     rungs[2] |= {"status": "void", "reason": "losses leave the reference's"}
     rungs[3] |= none | {"runs_ok": 0, "proofs": [], "status": "failed", "reason": "run r1: killed by signal 9"}
     part["runs"] = [run for run in part["runs"] if run["rung"] != 3]
@@ -264,7 +271,7 @@ def test_what_does_not_count_is_no_plain_number(export, report, tmp_path, place)
     assert found["02"].figures == found["03"].figures == found["03"].steps == {}
     assert found["02"].steps and all(name.startswith("void/") for name in found["02"].steps)
     assert {found["02"].state, found["03"].state} <= {"", "FAILED"} and found["01"].state in ("", "FINISHED")
-    assert not [value for row in rows[2:4] for name, value in row.items() if value and name not in ("run", "status", "reason", "guard", "disturbed")]
+    assert not [value for row in rows[2:4] for name, value in row.items() if value and name not in {"run", *WORDS} - {"verdict"}]
     assert math.isnan(found[f"{diverged['rung']:02}"].steps[f"loss/repeat_{diverged['repeat'] + 1}"][1])
 
 
@@ -277,7 +284,8 @@ def test_a_study_that_is_not_usable_has_no_figure(export, tmp_path, place) -> No
     found, rows = stored_in(place, tmp_path, "few")
     assert len(found) == len(rows) == 4
     for run in found.values():
-        assert run.figures == {} and run.words["status"] == "not usable" and "Not usable" in run.words["reason"] and "verdict" not in run.words
+        assert run.figures == {} and "verdict" not in run.words
+        assert run.words["status"] == "not usable" and "Not usable" in run.words["reason"]
         assert run.steps and all(name.startswith(("not usable/", "not_usable/")) for name in run.steps)  # as TensorBoard spells it
 
 
@@ -291,8 +299,9 @@ def test_a_gate(ladder, export, tmp_path, place) -> None:
     said = {"title": "a machine", "headline": "The same", "lines": [], "remarks": [], "command": ""}
     (tmp_path / "verdict").mkdir()
     write_json(tmp_path / "verdict" / "gate.json", {
-        "kind": "gate", "schema_version": 1, "created": "2026-01-02T03:04:05Z", "subject": "", "verdict": "SAME", "exit_status": 0, "against": "program",
-        "pairs": 4, "topped_up": False, "min_effect": 0.02, "said": said, **lists, "noise": [None] * 3, "comparison": compared})
+        "kind": "gate", "schema_version": 1, "created": "2026-01-02T03:04:05Z", "subject": "", "verdict": "SAME", "exit_status": 0,
+        "against": "program", "pairs": 4, "topped_up": False, "min_effect": 0.02, "said": said, **lists, "noise": [None] * 3,
+        "comparison": compared})
     done = export(tmp_path / "verdict", place)
     assert done.returncode == 0, done.stderr
     found, rows = stored_in(place, tmp_path, "verdict")
@@ -310,12 +319,13 @@ def test_charts_go_along_but_no_links(export, report, tmp_path) -> None:
     write_json(folder / "report.json", document)
     secret.write_bytes(b"secret")
     (folder / "charts").mkdir()
-    (folder / "charts" / "ladder.png").write_bytes(b"\x89PNG of the ladder")
+    (folder / "charts" / "ladder.png").write_bytes(PNG)
     (folder / "charts" / "steps.png").symlink_to(secret)
     done = export(folder / "report.json", "tensorboard")
     assert done.returncode == 0, done.stderr
-    images = {value.tag: value.image.encoded_image_string for _, value in events(tmp_path / "runs" / KEPT[0].name) if value.WhichOneof("value") == "image"}
-    assert images == {"charts/ladder": b"\x89PNG of the ladder"}
+    stored = [value for _, value in events(tmp_path / "runs" / KEPT[0].name) if value.WhichOneof("value") == "image"]
+    images = {value.tag: (value.image.width, value.image.height, value.image.encoded_image_string) for value in stored}
+    assert images == {"charts/ladder": (700, 400, PNG)}
     # TensorBoard would mix a second export with the first.
     again = export(folder / "report.json", "tensorboard")
     assert again.returncode == 2 and "must be empty" in again.stderr and again.stderr.count("\n") == 1, again.stderr
