@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ablations/run/runner.h"
+#include "cli/draw.h"
 #include "cli/command.h"
 #include "harness/stats/verdict.h"
 #include "results/comparison.h"
