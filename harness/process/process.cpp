@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <spawn.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -20,7 +19,9 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <optional>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -116,6 +117,18 @@ struct Pipe {
   }
 };
 
+// All but the standard input. Not by close_range(), which Linux has since 5.9 and glibc since 2.34.
+void close_others() {
+  std::vector<int> open;
+  std::error_code unreadable;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", unreadable)) {
+    open.push_back(std::stoi(entry.path().filename()));
+  }
+  for (const int fd : open) {
+    if (fd > 0) ::close(fd);
+  }
+}
+
 // A process of its own that ends the child if this process is killed: it waits for the end of a pipe, which no signal
 // prevents.
 class Watcher {
@@ -124,7 +137,7 @@ class Watcher {
     if (process_ != 0) return;
     ::setsid();  // signals of the terminal are not for it
     ::dup2(pipe_.reader.get(), 0);
-    ::close_range(1, ~0U, 0);
+    close_others();
     pid_t told = 0, child = 0;
     for (ssize_t read = 0; (read = ::read(0, &told, sizeof told)) > 0 || (read < 0 && errno == EINTR);) {
       if (read > 0) child = told;
@@ -302,31 +315,41 @@ std::vector<char*> environment_with(const std::vector<std::string>& added) {
   return environment;
 }
 
-// Returns 0 with the child's id in `pid`, or an errno.
+// Returns 0 with the child's id in `pid`, or an errno. Not by posix_spawn(), which changes the folder since glibc 2.29
+// only.
 int spawn(const ChildOptions& options, const Output& output, int lines, pid_t& pid) {
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, output.out(), 1);
-  posix_spawn_file_actions_adddup2(&actions, output.err(), 2);
-  posix_spawn_file_actions_adddup2(&actions, lines, lines_fd);
-  if (!options.directory.empty()) {
-    posix_spawn_file_actions_addchdir_np(&actions, std::filesystem::absolute(options.directory).c_str());
-  }
-  // Last: the log is 0 where the caller has closed its standard input.
-  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t blocked;
-  sigemptyset(&blocked);
-  posix_spawnattr_setsigmask(&attributes, &blocked);
-  // A session has no terminal to ask: a question at /dev/tty fails at once instead of waiting for ever.
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK);
   std::vector<char*> argv = pointers_to(options.argv), environment = environment_with(options.environment);
   argv.push_back(nullptr);
   environment.push_back(nullptr);
-  const int error = ::posix_spawn(&pid, argv[0], &actions, &attributes, argv.data(), environment.data());
-  posix_spawn_file_actions_destroy(&actions);
-  posix_spawnattr_destroy(&attributes);
+  sigset_t no_signals;
+  sigemptyset(&no_signals);
+  Pipe failure;  // closed by a program that begins
+  pid = ::fork();
+  if (pid < 0) return errno;
+  if (pid == 0) {
+    const int tell = ::fcntl(failure.writer.get(), F_DUPFD_CLOEXEC, lines_fd + 1);
+    // A session has no terminal to ask: a question at /dev/tty fails at once instead of waiting for ever.
+    ::setsid();
+    ::sigprocmask(SIG_SETMASK, &no_signals, nullptr);
+    ::dup2(output.out(), 1);
+    ::dup2(output.err(), 2);
+    ::dup2(lines, lines_fd);
+    ::fcntl(lines_fd, F_SETFD, 0);  // where both were 3
+    ::close(0);                     // last: it is the log where the caller has closed its standard input
+    ::open("/dev/null", O_RDONLY);
+    if (options.directory.empty() || ::chdir(options.directory.c_str()) == 0) {
+      ::execve(argv[0], argv.data(), environment.data());
+    }
+    const int error = errno;
+    [[maybe_unused]] const ssize_t told = ::write(tell, &error, sizeof error);
+    ::_exit(1);
+  }
+  failure.writer.close();
+  int error = 0;
+  while (::read(failure.reader.get(), &error, sizeof error) < 0 && errno == EINTR) {
+  }
+  while (error != 0 && ::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
   return error;
 }
 
