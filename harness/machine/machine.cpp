@@ -36,27 +36,10 @@ std::string first_line(const char* file) {
 }
 
 Cpu look_at_cpu() {
-  Cpu cpu;
   std::ifstream stream("/proc/cpuinfo");
-  for (std::string line; std::getline(stream, line);) {
-    const size_t colon = line.find(": ");
-    if (colon == std::string::npos) continue;
-    const std::string value = line.substr(colon + 2);
-    if (line.starts_with("model name")) cpu.model = value;
-    if (!line.starts_with("flags")) continue;
-    std::istringstream flags(value);
-    for (std::string flag; flags >> flag;) {
-      for (const char* relevant : {"avx2", "avx_ne_convert", "avx512f", "avx512_bf16", "amx_bf16", "amx_fp16"}) {
-        if (flag == relevant) cpu.features.push_back(flag);
-      }
-    }
-    break;
-  }
-  if (cpu.model.empty()) {  // an ARM processor's, for instance
-    utsname system{};
-    uname(&system);
-    cpu.model = std::string(system.machine) + " processor";
-  }
+  utsname system{};
+  uname(&system);
+  Cpu cpu = described_cpu(stream, system.machine);
   cpu_set_t allowed;
   cpu.online_cores = static_cast<int>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
   cpu.logical_cores = sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : cpu.online_cores;
@@ -72,6 +55,27 @@ std::array<double, 3> load_average() {
 }
 
 }  // namespace
+
+Cpu described_cpu(std::istream& cpuinfo, const std::string& architecture) {
+  Cpu cpu;
+  std::string numbers;
+  for (std::string line; std::getline(cpuinfo, line) && !line.empty();) {  // those of the first core
+    const size_t colon = line.find(": ");
+    if (colon == std::string::npos) continue;
+    const std::string value = line.substr(colon + 2);
+    if (line.starts_with("model name")) cpu.model = value;
+    if (line.starts_with("CPU implementer") || line.starts_with("CPU part")) numbers += " " + value;
+    if (!line.starts_with("flags")) continue;
+    std::istringstream flags(value);
+    for (std::string flag; flags >> flag;) {
+      for (const char* relevant : {"avx2", "avx_ne_convert", "avx512f", "avx512_bf16", "amx_bf16", "amx_fp16"}) {
+        if (flag == relevant) cpu.features.push_back(flag);
+      }
+    }
+  }
+  if (cpu.model.empty()) cpu.model = architecture + " processor" + numbers;  // ARM's have numbers, and no names
+  return cpu;
+}
 
 bool Cpu::has(const std::string& feature) const {
   return std::find(features.begin(), features.end(), feature) != features.end();

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <iosfwd>
 #include <map>
 #include <optional>
 #include <string>
@@ -32,6 +33,9 @@ struct Machine {
   std::optional<Gpu> gpu;
   std::string no_gpu_reason;  // in words, when there is no usable CUDA device
 };
+
+// What /proc/cpuinfo says of a processor of that architecture ("aarch64"), without the numbers of cores.
+Cpu described_cpu(std::istream& cpuinfo, const std::string& architecture);
 
 // Each looks once and remembers. this_machine() is in libraries.cpp. It does not throw: without a driver its
 // no_gpu_reason says so.
