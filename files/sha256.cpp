@@ -1,15 +1,17 @@
-// The compression function of FIPS 180-4, section 6.2: in its plain form, which hashes about 200 MB/s, and by the
+// The compression function of FIPS 180-4, section 6.2: in its plain form, which hashes about 200 MB/s, and by an x86
 // processor's instructions (Intel SHA Extensions), where it has them: a checkpoint of GPT-2 has 1.5 GB.
 #include "files/sha256.h"
 
 #include "files/files.h"
 
-#include <cpuid.h>
-#include <immintrin.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
+
+#ifdef __x86_64__
+#include <cpuid.h>
+#include <immintrin.h>
+#endif
 
 namespace files {
 namespace {
@@ -30,6 +32,8 @@ uint32_t big_endian(const char* bytes) {
   for (int i = 0; i < 4; ++i) word = word << 8 | static_cast<unsigned char>(bytes[i]);
   return word;
 }
+
+#ifdef __x86_64__
 
 bool has_instructions() {
   static const bool has = [] {
@@ -65,12 +69,20 @@ __attribute__((target("sha,sse4.1"))) void compress_by_instructions(std::array<u
   _mm_storeu_si128(to + 1, _mm_alignr_epi8(dchg, feba, 8));
 }
 
+#else
+
+constexpr bool has_instructions() { return false; }
+
+#endif
+
 }  // namespace
 
 Sha256::Sha256(bool plain) : by_instructions_(!plain && has_instructions()) {}
 
 void Sha256::compress(const char* block) {
+#ifdef __x86_64__
   if (by_instructions_) return compress_by_instructions(state_, block);
+#endif
   std::array<uint32_t, 64> w{};
   for (size_t t = 0; t < 16; ++t) w[t] = big_endian(block + 4 * t);
   for (size_t t = 16; t < 64; ++t) {

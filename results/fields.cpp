@@ -51,7 +51,7 @@ void check_size(size_t items, const Rules& rules, const std::string& where) {
 }
 
 size_t place_among(const files::Json& json, const std::vector<std::string_view>& names, const std::string& where) {
-  const auto found = std::ranges::find(names, json);
+  const auto found = std::ranges::find_if(names, [&](std::string_view name) { return json == files::Json(name); });
   if (found == names.end()) {
     refuse(where, fmt::format("must be one of {}, got {}", fmt::join(names, ", "), files::shown_value(json)));
   }
