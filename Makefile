@@ -6,8 +6,10 @@ ENV := $(shell $(PYTHON) setup/toolchain.py --print-env)
 ifeq ($(ENV),)
 $(error python3 (3.11 or newer) is needed first on PATH: its words, if any, are above)
 endif
+WHEEL_TOOLS := $(shell $(PYTHON) setup/toolchain.py --print-wheel)
 TEST_PACKAGES := $(shell $(PYTHON) setup/toolchain.py --print-tests)
 JOBS ?= $(shell $(PYTHON) setup/toolchain.py --print-jobs)
+PROCESSOR ?= $(shell uname -m)
 # The sources are clean with version 14, Debian 12's; other versions break some lines differently and find other faults.
 CLANG_FORMAT ?= $(or $(shell command -v clang-format-14),clang-format)
 CLANG_TIDY ?= $(or $(shell command -v clang-tidy-14),clang-tidy)
@@ -40,7 +42,7 @@ needs_clang_format = command -v $(CLANG_FORMAT) > /dev/null \
   || { echo "clang-format is missing: sudo apt-get install clang-format"; exit 2; }
 
 .NOTPARALLEL:  # the set-up comes first, the compilers get their jobs below
-.PHONY: build link setup setup-tests data run micro test test-all newest asan fuzz bundle wheel gpu-check workflows format format-check tidy clean help
+.PHONY: build link setup setup-tests data run micro test test-all newest asan fuzz bundle wheel wheel-test gpu-check workflows format format-check tidy clean help
 
 build: setup  ## the program, build/release/ladder and ladder-gpt2 (the default)
 	$(call compile,release,the program,--target ladder ladder_gpt2)
@@ -94,9 +96,18 @@ bundle: setup data  ## the folder bundle/, which runs wherever PyTorch 2.11 is
 	$(call compile,release,the program with its device tests and micro benchmarks,--target ladder ladder_gpt2 device_tests ladder_micro)
 	@$(PYTHON) packaging/bundle.py --build-dir build/release --out bundle
 
-wheel: setup  ## build/gpt2_ladder-*.whl, which pip installs where there is neither a compiler nor PyTorch
-	$(call compile,release,the program,--target ladder)
-	@$(PYTHON) packaging/wheel.py --build-dir build/release --out build
+wheel wheel-test: ENV := $(WHEEL_TOOLS)
+wheel wheel-test: export PATH := $(WHEEL_TOOLS)/bin:$(PATH)
+wheel wheel-test: export ZIG_GLOBAL_CACHE_DIR := $(WHEEL_TOOLS)/cache
+
+wheel:  ## build/gpt2_ladder-*.whl, which pip installs where there is neither a compiler nor PyTorch; PROCESSOR=aarch64 for ARM
+	@$(PYTHON) setup/toolchain.py --wheel
+	$(call compile,wheel-$(PROCESSOR),the program for $(PROCESSOR),--target ladder)
+	@$(PYTHON) packaging/wheel.py --build-dir build/wheel-$(PROCESSOR) --out build
+
+wheel-test: wheel  ## the C++ tests of what the wheel's program is made of, by the same compiler
+	$(call compile,wheel-$(PROCESSOR),its tests)
+	ctest --test-dir build/wheel-$(PROCESSOR) --output-on-failure --no-tests=error
 
 gpu-check: bundle  ## what only a GPU can tell: bundle/gpu-check $(ARGS); ARGS="prove FOLDER" first
 	LADDER_PYTHON="$${LADDER_PYTHON:-$(ENV)/bin/python}" bundle/gpu-check $(ARGS)

@@ -5,8 +5,9 @@ LibTorch, nvcc, cmake and ninja come as Python packages, pinned by hash in requi
 own Python. A folder counts only if it has its `.complete` stamp, which is written last.
 
     setup/toolchain.py [--tests]     make what is missing (quick, and no network, when nothing is)
+    setup/toolchain.py --wheel       only what `make wheel` needs: no LibTorch, and a compiler that links for old systems
     setup/toolchain.py --print-env   only print the environment's path; --print-tests: the path of the tests' packages;
-                                     --print-jobs: how many compilers fit into memory
+                                     --print-wheel: that of the wheel's tools; --print-jobs: how many compilers fit into memory
 """
 import contextlib
 import fcntl
@@ -50,6 +51,10 @@ def keyed(name, requirements):
 
 def environment():
     return keyed("toolchain", "requirements.txt")
+
+
+def wheel_tools():
+    return keyed("wheel-tools", "packaging/requirements.txt")
 
 
 def test_packages():
@@ -142,13 +147,24 @@ def pip_install(python, lock, folder, package, *arguments):
                          "prefix or root; take it out, and run this again.")
 
 
-def make_environment(folder, lock):
+def make_venv(folder, lock, package, requirements):
+    """The environment's site-packages."""
     # The base interpreter, so that an activated environment never becomes the parent of this one.
     run_step(lock, getattr(sys, "_base_executable", sys.executable), "-m", "venv", folder)
     site_packages = folder / "lib/python{}.{}/site-packages".format(*sys.version_info)
-    pip_install(folder / "bin/python", lock, folder, site_packages / "torch", "-r", ROOT / "requirements.txt")
+    pip_install(folder / "bin/python", lock, folder, site_packages / package, "-r", ROOT / requirements)
+    return site_packages
+
+
+def make_environment(folder, lock):
+    site_packages = make_venv(folder, lock, "torch", "requirements.txt")
     (folder / "site-packages").symlink_to(site_packages.relative_to(folder))
     link_cuda_libraries(site_packages / "nvidia/cu13")
+
+
+def make_wheel_tools(folder, lock):
+    zig = make_venv(folder, lock, "ziglang", "packaging/requirements.txt") / "ziglang/zig"
+    (folder / "bin/zig").symlink_to(os.path.relpath(zig, folder / "bin"))  # which the package keeps to itself
 
 
 def link_cuda_libraries(toolkit):
@@ -177,9 +193,12 @@ def check_python():
                              "type: sudo apt-get install python3-venv")
 
 
-def ensure_all(with_tests):
+def ensure_all(with_tests, for_wheel):
     check_python()
     ensure_debian_packages()
+    if for_wheel:
+        ensure_folder(wheel_tools(), "the wheel's tools (0.1 GB to fetch)", make_wheel_tools)
+        return
     ensure_folder(environment(), "LibTorch and tools (2.6 GB to fetch, some minutes; 11 GB on disk, also without a GPU)", make_environment)
     if with_tests:
         ensure_browser()
@@ -200,15 +219,15 @@ def exit_status(script, work):
 
 
 def main(arguments):
-    printed = {"--print-env": environment, "--print-tests": test_packages, "--print-jobs": jobs}
+    printed = {"--print-env": environment, "--print-tests": test_packages, "--print-wheel": wheel_tools, "--print-jobs": jobs}
     value = printed.get(" ".join(arguments))
     if value:
         print(value())
         return 0
-    if arguments not in ([], ["--tests"]):
-        say(f"usage: setup/toolchain.py [--tests | {' | '.join(printed)}]")
+    if arguments not in ([], ["--tests"], ["--wheel"]):
+        say(f"usage: setup/toolchain.py [--tests | --wheel | {' | '.join(printed)}]")
         return 2
-    return exit_status("toolchain.py", lambda: ensure_all("--tests" in arguments))
+    return exit_status("toolchain.py", lambda: ensure_all("--tests" in arguments, "--wheel" in arguments))
 
 
 if __name__ == "__main__":

@@ -147,6 +147,22 @@ def test_pip_environment_and_links_are_made_in_order(monkeypatch):
     assert (libraries / "libcupti.so").read_text() == "libcupti.so" and os.readlink(libraries.parent / "lib64") == "lib"
 
 
+def test_the_wheels_tools_are_an_environment_of_their_own(monkeypatch):
+    folder, commands = toolchain.wheel_tools(), []
+    zig = folder / "lib/python{}.{}/site-packages/ziglang/zig".format(*sys.version_info)
+
+    def run_step(_lock, *command, **_variables):
+        commands.append(command)
+        zig.parent.mkdir(parents=True, exist_ok=True)
+        (folder / "bin").mkdir(exist_ok=True)
+        zig.touch()
+    monkeypatch.setattr(toolchain, "run_step", run_step)
+    toolchain.make_wheel_tools(folder, None)
+    assert commands[-1][-1] == toolchain.ROOT / "packaging" / "requirements.txt" and (folder / "bin/zig").samefile(zig)
+    assert not os.path.isabs(os.readlink(folder / "bin/zig"))  # the cache folder may move
+    assert not re.search("^torch", commands[-1][-1].read_text(), re.M)
+
+
 # --- Debian packages ---------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("user, sudo", [(0, "exit 1"), (1000, 'test "$1" = -n && shift && exec "$@"')])
