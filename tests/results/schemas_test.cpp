@@ -2,6 +2,7 @@
 #include "files/files.h"
 #include "files/resources.h"
 #include "results/ladder.h"
+#include "results/plan.h"
 #include "results/report.h"
 #include "results/trace.h"
 #include "results/training.h"

@@ -255,6 +255,7 @@ Told measured(const Program& program, uint64_t seed) {
     pace = harness::pace_of(learned->steps);
     if (!pace.needs_more) break;
   }
+  if (!learned) return {{}, "its lines are too far apart for a trial"};
   if (!pace.doubt.empty()) return {{}, pace.doubt};
   if (learned->format->unit == "line" && !program.style->is(no_number))
     return {{}, "counts lines: " + learned->format->shape};
