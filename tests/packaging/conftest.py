@@ -12,6 +12,7 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "packaging"))
 MAKE = ROOT / "packaging" / "bundle.py"
 FEW_RUNGS = ["memory", "flash", "fused_adamw"]
 
