@@ -141,7 +141,21 @@ def test_who_may_start_it(tmp_path, may, origin, status) -> None:
         assert (tmp_path / "output").read_text() == "base=aaa\nhead=bbb\n"
 
 
-@pytest.mark.parametrize("faults", [schema_faults, audits, gpu_faults, commented_faults])
+# ---- Who can publish in our name
+
+def identity_faults(folder: pathlib.Path) -> list[str]:
+    """One job may ask for the identity that PyPI trusts: of a tag, and in an environment that the owner guards."""
+    faults = []
+    for file in files(folder, "workflows"):
+        workflow = load(file)
+        for name, job in {"all jobs": workflow, **workflow["jobs"]}.items():
+            guarded = (job.get("environment"), job.get("if")) == ("pypi", "github.ref_type == 'tag'")
+            if "id-token" in job.get("permissions", {}) and (file.name, name, guarded) != ("release.yml", "publish", True):
+                faults.append(f"{file.name}: {name}: an identity")
+    return faults
+
+
+@pytest.mark.parametrize("faults", [schema_faults, audits, gpu_faults, commented_faults, identity_faults])
 def test_nothing_is_wrong(faults) -> None:
     assert not faults(ROOT)
 
@@ -167,6 +181,10 @@ def test_nothing_is_wrong(faults) -> None:
     (commented_faults, "who asks", BENCH, "    needs: asked\n", "    needs: []\n"),
     (commented_faults, "permissions", BENCH, "permissions: {}", "permissions: write-all"),
     (gpu_faults, "strangers", ".github/workflows/ci.yml", "runs-on: ubuntu-24.04", "runs-on: [self-hosted, gpu]"),
+    (audits, "unpinned-uses", ".github/workflows/release.yml", "pypi-publish@dc37677b2e1c63e2034f94d8a5b11f265b73ba33", "pypi-publish@release/v1"),
+    (identity_faults, "publish", ".github/workflows/release.yml", "    environment: pypi\n", ""),
+    (identity_faults, "publish", ".github/workflows/release.yml", "    if: github.ref_type == 'tag'\n    runs-on", "    runs-on"),
+    (identity_faults, "page", ".github/workflows/release.yml", "contents: write", "id-token: write"),
 ])
 def test_what_is_planted_is_found(copy, faults, words, name, good, bad) -> None:
     plant(copy, name, good, bad)
@@ -210,7 +228,7 @@ def test_a_jobs_summary_says_what_the_newest_pytorch_breaks(tmp_path, configure,
 
 def shell_faults(folder: pathlib.Path, scratch: pathlib.Path) -> str:
     checker = shutil.which("shellcheck") or pytest.skip("shellcheck is not installed")
-    scripts = [ROOT / "packaging" / "gate", ROOT / "packaging" / "gate-commits", *(ROOT / ".ci").iterdir()]
+    scripts = [*(ROOT / "packaging" / name for name in ("gate", "gate-commits", "try-wheel")), *(ROOT / ".ci").iterdir()]
     for file in [*files(folder, "workflows"), *files(folder, "actions")]:
         for number, step in enumerate(step for step in steps(load(file)) if "run" in step):
             scripts.append(scratch / f"{file.parent.name}-{file.stem}-{number}.sh")
