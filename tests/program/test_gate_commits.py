@@ -81,7 +81,9 @@ def test_a_slower_commit_fails(program, environment, repository, tmp_path):
     assert done.returncode == 1, done.stderr
     result = verdict(repository)
     assert result["verdict"] == "REGRESSION" and result["comparison"]["entries"][0]["ratio"] == pytest.approx(1.05)
-    assert "REGRESSION" in (tmp_path / "summary.md").read_text()
+    summary = (tmp_path / "summary.md").read_text()
+    assert summary.startswith("## ladder gate: REGRESSION") and "\nladder gate --base 'HEAD~1' --pairs 6 --top-up 0" in summary
+    assert summary.endswith("\n```\n")
     for side, revision in (("base", "HEAD~1"), ("head", "HEAD")):
         assert result["comparison"][side]["programs"] == [git(repository, "rev-parse", revision).strip()[:12]]
     assert len(git(repository, "worktree", "list").splitlines()) == 1

@@ -28,6 +28,9 @@ def test_the_last_number_that_a_line_has_is_compared(ladder, measure, study, tmp
     if "unusable" not in [remark["code"] for remark in said["remarks"]]:
         assert said["headline"].startswith("val_loss 2") and "lower than" in said["headline"]
     assert "value: val_loss, lower is better" in done.stdout
+    assert "The last row alone: ladder measure --metric" in done.stdout
+    again = measure("--resume", "--markdown", f"before: {learns(4)}", f"after: {learns(2)}", short=())
+    assert again.stdout.startswith("**") and again.stdout.rstrip().endswith("```") and "ladder measure" in again.stdout.splitlines()[-2]
     compared = ladder("compare", tmp_path / "study", tmp_path / "study")
     assert compared.returncode == 2 and "its study compares val_loss, not times" in compared.stderr, compared.stderr
 

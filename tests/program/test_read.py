@@ -61,6 +61,16 @@ def test_the_table_says_what_cannot_be_known(ladder, sides, tmp_path) -> None:
     assert ladder("report", tmp_path / "study").returncode == 0
 
 
+def test_markdown_has_the_verdict_first_and_the_command_last(ladder, sides) -> None:
+    done = ladder("read", "--markdown", *sides)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0] == "**1.25× faster than “old”**"
+    assert "| old | 20.1 | 1 |  |" in lines and any(line.startswith("| new | 16.1 | 1.250× [1.24") and "losses the same" in line for line in lines)
+    assert lines[-3] == "```" and lines[-2].startswith("ladder read 'old: ") and lines[-1] == "```"
+    assert ladder("read", "--markdown", "--json", *sides).returncode == 2
+
+
 def test_whole_runs_and_last_numbers(ladder, sides, tmp_path) -> None:
     study = read(ladder, "--metric", "seconds", *sides)
     assert study["rungs"][1]["speedup_first"]["ratio"] == pytest.approx(1.25, rel=1e-3) and study["rungs"][1]["command"]["unit"] == "run"
