@@ -96,7 +96,7 @@ calls of libraries, the kernels that CUPTI saw, what the process read. Each repo
 what was seen. A rung whose proof fails has no number.
 )" + overview() +
          recipe_fields() + number_types() +
-         "\n<!-- Made by: build/release/ladder help --techniques > docs/techniques.md -->\n";
+         "\n<!-- Made by: build/release/ladder-gpt2 help --techniques > docs/techniques.md -->\n";
 }
 
 std::vector<std::string> technique_names() {
