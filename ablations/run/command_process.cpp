@@ -480,7 +480,8 @@ bool CommandProcess::review(bool at_end) {
   window_ = empty_window(pace_.pace, learned_->format ? learned_->format->unit : "step");
   for (const StepLine& step : learned_->steps) window_.take(step);
   if (at_end || !pace_.pace.has_all()) window_.end();
-  const bool is_sure = (!learned_->format || is_named(*learned_->format)) && pace_.doubt.empty();
+  const bool is_sure =
+      (!learned_->format || is_named(*learned_->format)) && pace_.doubt.empty() && !gpus_.answer_late();
   has_enough_ =
       window_.is_full() && !pace_.needs_more && (at_end || is_sure || now > learned_->steps.front().seconds + look_s);
   return !has_enough_;

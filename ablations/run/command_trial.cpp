@@ -3,6 +3,7 @@
 #include "ablations/run/command_files.h"
 #include "ablations/run/command_process.h"
 #include "ablations/run/study_folder.h"
+#include "ablations/run/used_gpus.h"
 #include "files/files.h"
 #include "files/printable.h"
 #include "harness/machine/machine.h"
@@ -203,7 +204,7 @@ using harness::ChildResult;
 Environment environment_of_commands() {
   Environment here = environment_of_program();
   here.kernel_switches = harness::kernel_switches(/*with_threads=*/true);
-  const harness::VisibleGpus visible = harness::visible_gpus();
+  const harness::VisibleGpus& visible = visible_gpus();
   if (!visible.gpus.empty()) {
     const harness::VisibleGpu& first = visible.gpus.front();
     here.gpu = Environment::Gpu{.name = first.name, .compute_capability = {}, .memory_bytes = first.memory_bytes};
@@ -214,7 +215,7 @@ Environment environment_of_commands() {
 
 harness::Occupied occupy_for_commands(const std::string& command, const fs::path& at, bool wait) {
   std::set<std::string> devices{"cpu"};
-  for (const harness::VisibleGpu& gpu : harness::visible_gpus().gpus) devices.insert("gpu-" + gpu.bus_id);
+  for (const harness::VisibleGpu& gpu : visible_gpus().gpus) devices.insert("gpu-" + gpu.bus_id);
   return harness::occupy(devices, command, at, wait);
 }
 

@@ -12,6 +12,11 @@
 
 namespace ablations {
 
+const harness::VisibleGpus& visible_gpus() {
+  static const harness::VisibleGpus nvidia = harness::visible_gpus();
+  return nvidia.gpus.empty() ? harness::amd_gpus() : nvidia;
+}
+
 UsedGpus::UsedGpus() {
   for (const harness::VisibleGpu& gpu : harness::visible_gpus().gpus) {
     auto& one = gpus_.emplace_back(gpu, std::make_unique<harness::NvmlDevice>(gpu.bus_id));
@@ -28,7 +33,10 @@ void UsedGpus::look(const std::vector<pid_t>& processes) {
     bytes += static_cast<int64_t>(held.value.value_or(0));
   }
   peak_bytes_ = std::max(peak_bytes_, bytes);
+  amd_->look(processes);
 }
+
+bool UsedGpus::answer_late() { return !harness::amd_gpus().gpus.empty(); }
 
 void UsedGpus::begin(const std::vector<pid_t>& processes) {
   for (One& one : gpus_) {
@@ -36,12 +44,14 @@ void UsedGpus::begin(const std::vector<pid_t>& processes) {
     one.monitor = std::make_unique<harness::Monitor>(one.gpu.bus_id);
     one.monitor->begin(processes);
   }
+  amd_->begin(processes);
 }
 
 void UsedGpus::end() {
   for (One& one : gpus_) {
     if (one.monitor) one.watch = one.monitor->end();
   }
+  amd_->end();
 }
 
 void UsedGpus::wait_until_free() const {
@@ -58,6 +68,7 @@ std::vector<std::string> UsedGpus::names() const {
   for (const One& one : gpus_) {
     if (one.is_used) names.push_back(one.gpu.name);
   }
+  for (const auto& [gpu, watch] : amd_->used()) names.push_back(harness::amd_gpus().gpus[gpu].name);
   return names;
 }
 
@@ -66,6 +77,10 @@ void UsedGpus::complete(Record& record, int64_t tokens) const {
     if (!one.is_used) continue;
     if (!record.monitor) record.monitor = results::summary_of(one.watch, tokens);
     for (const std::string& flag : harness::flags(one.watch)) record.flags->push_back(flag);
+  }
+  for (const auto& [gpu, watch] : amd_->used()) {
+    if (!record.monitor) record.monitor = results::summary_of(watch, tokens);
+    for (const std::string& flag : harness::flags(watch)) record.flags->push_back(flag);
   }
 }
 

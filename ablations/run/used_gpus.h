@@ -1,6 +1,7 @@
-// The GPUs that programs started here may use, and which of them a measured program does (NVML).
+// The GPUs that programs started here may use, and which of them a measured program does (NVML, amd-smi).
 #pragma once
 
+#include "harness/machine/amd_monitor.h"
 #include "harness/machine/gpu_monitor.h"
 #include "harness/machine/nvml.h"
 #include "results/record.h"
@@ -14,6 +15,9 @@
 
 namespace ablations {
 
+// NVIDIA's, or AMD's where there are none.
+const harness::VisibleGpus& visible_gpus();
+
 // Made before the program starts.
 class UsedGpus {
  public:
@@ -25,6 +29,8 @@ class UsedGpus {
   // The timed window begins and ends.
   void begin(const std::vector<pid_t>& processes);
   void end();
+  // What is asked of them takes seconds.
+  [[nodiscard]] static bool answer_late();
   // Until the processes that ran on them are gone, at most ten seconds: the next run needs their memory.
   void wait_until_free() const;
 
@@ -47,6 +53,7 @@ class UsedGpus {
     bool is_used = false;
   };
   std::vector<One> gpus_;
+  std::unique_ptr<harness::AmdMonitor> amd_ = std::make_unique<harness::AmdMonitor>();
   int64_t peak_bytes_ = 0;
 };
 

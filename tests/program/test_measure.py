@@ -638,6 +638,49 @@ def test_gpus_are_locked_watched_and_named(measure, start, here, study, environm
     assert study(tmp_path / "cpu")["device"]["kind"] == "cpu" and "monitor" not in one_record(tmp_path / "cpu")
 
 
+# What amd-smi of ROCm 7 prints of a machine with two GPUs. The process that trains computes on the second.
+AMD_SMI = """#!/bin/sh
+case "$1" in
+static) cat <<END
+{"gpu_data": [
+ {"gpu": 0, "asic": {"market_name": "AMD Instinct MI210"}, "bus": {"bdf": "0000:41:00.0"}, "driver": {"name": "amdgpu", "version": "6.16.6"}},
+ {"gpu": 1, "asic": {"market_name": "AMD Instinct MI300X"}, "bus": {"bdf": "0000:83:00.0"},
+  "vram": {"type": "HBM3", "size": {"value": 196592, "unit": "MB"}}, "driver": {"name": "amdgpu", "version": "6.16.6"}}]}
+END
+;;
+metric) cat <<END
+{"gpu_data": [{"gpu": 0, "usage": {"gfx_activity": {"value": 0, "unit": "%"}}},
+ {"gpu": 1, "usage": {"gfx_activity": {"value": 97, "unit": "%"}}, "power": {"socket_power": {"value": 542, "unit": "W"}, "throttle_status": "THROTTLED"},
+  "clock": {"gfx_0": {"clk": {"value": 1877, "unit": "MHz"}}}, "temperature": {"edge": "N/A", "hotspot": {"value": 71, "unit": "C"}}}]}
+END
+;;
+process) cat <<END
+[{"gpu": 0, "process_list": [{"process_info": "No running processes detected"}]},
+ {"gpu": 1, "process_list": [{"process_info": {"name": "python", "pid": $(cat PIDS 2>/dev/null || echo 0), "mem_usage": {"value": 9, "unit": "B"}}}OTHER]}]
+END
+;;
+esac
+"""
+
+
+@pytest.mark.parametrize("other", [False, True])
+def test_gpus_of_amd_are_watched_and_named(measure, study, tmp_path, other) -> None:
+    tools, pids = tmp_path / "tools", tmp_path / "pids"
+    tools.mkdir()
+    text = AMD_SMI.replace("PIDS", str(pids)).replace("OTHER", ', {"process_info": {"name": "x", "pid": 1}}' if other else "")
+    (tools / "amd-smi").write_text(text)
+    (tools / "amd-smi").chmod(0o755)
+    on_gpu = prints(f"{STEP}\n    time.sleep(0.3)", f"open({str(pids)!r}, 'w').write(str(os.getpid()))")
+    done = measure(on_gpu, variables={"PATH": f"{tools}{os.pathsep}{os.environ['PATH']}"})
+    assert done.returncode in MEASURED and "1 x AMD Instinct MI300X" in done.stderr, done.stderr
+    record = one_record(tmp_path / "study")
+    monitor = record["monitor"]
+    assert (monitor["sm_clock_mhz"]["median"], monitor["power_w"]["max"], monitor["utilization_percent"]["median"]) == (1877, 542, 97), monitor
+    assert monitor["samples"] >= 1 and monitor["temperature_c"]["max"] == 71
+    assert ("shared: 1 other process on the GPU" in record["flags"]) == other, record["flags"]
+    assert study()["device"]["kind"] == "cuda" and not processes_with(str(tools)), study()["device"]
+
+
 @pytest.mark.thorough
 def test_a_later_start_pays_from_a_step_on(measure, here, tmp_path) -> None:
     """The program says its times itself, so that they are the same on any machine."""
