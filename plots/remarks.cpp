@@ -178,8 +178,8 @@ void add_input_waits(const Study& study, std::vector<Remark>& remarks) {
     largest = std::max(largest, input.share());
     by_look = by_look || input.by_look;
     if (waits.size() < most) {
-      waits.push_back(
-          fmt::format("{} {} of {} ms", in_quotes(rung.title), digits3(input.wait_ms), digits3(input.step_ms)));
+      waits.push_back(fmt::format("{} {} of {} ms", in_quotes(rung.title),
+                                  input.share() < 0.005 ? "0" : digits3(input.wait_ms), digits3(input.step_ms)));
     }
   }
   if (largest < matters) return;

@@ -136,7 +136,8 @@ def command_blocks(command, ms):
     ranks = command.get("ranks", {}).get("count", 1)
     last = f"; a step ends with the last of {ranks} ranks" if ranks > 1 else ""
     wait = command.get("input")
-    waits = f"; the host waits {digits3(wait['wait_ms'])} of {digits3(wait['step_ms'])} ms for input{' in a look' if wait.get('by_look') else ''}" if wait else ""
+    waited = wait and (digits3(wait["wait_ms"]) if wait["wait_ms"] >= 0.005 * wait["step_ms"] else "0")
+    waits = f"; the host waits {waited} of {digits3(wait['step_ms'])} ms for input{' in a look' if wait.get('by_look') else ''}" if wait else ""
     own = f"; it prints {digits3(command['own_ms'])} ms itself" if "own_ms" in command else ""
     often = f", median {digits3(ms['median'])} ms" if ms else ""
     seen = command.get("seen")

@@ -158,7 +158,7 @@ TEST(Said, WaitsForInputAreToldWhereTheyMatter) {
   Study study = made_up::study();
   for (StudyRung& rung : study.rungs) {
     rung.command = StudyCommand{.text = "train", .typed = "train", .mean_ms = 31};
-    rung.command->input = InputWait{.wait_ms = rung.index == 0 ? 1.5 : 0, .step_ms = 31};
+    rung.command->input = InputWait{.wait_ms = rung.index == 0 ? 1.5 : 0.002, .step_ms = 31};
   }
   EXPECT_EQ(remark("input", study).text, "") << "less than a twentieth";
   study.rungs[0].command->input->wait_ms = 9;

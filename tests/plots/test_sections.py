@@ -285,3 +285,14 @@ def test_long_texts_and_many_rungs_keep_a_page_small():
     assert len(shown) < 3_000_000 and shown.count('<details id="rung-') == 100 and "\n> second\n" in text
     from charts import about
     assert about(study_view.of.told(report_of(study)["studies"][0])["study"]).warnings.endswith("… second (and 1 more)")
+
+
+def test_a_commands_ranks_and_its_waits_for_input_are_told() -> None:
+    command = {"text": "train", "shape": "step STEP", "mean_ms": 31, "first_step_s": 1, "cold_first_step_s": 2}
+    text = study_view.command_blocks(command, None)[1].text
+    assert "rank" not in text and "waits" not in text, text
+    told = command | {"ranks": {"count": 8}, "input": {"wait_ms": 9, "step_ms": 31}}
+    text = study_view.command_blocks(told, None)[1].text
+    assert "; a step ends with the last of 8 ranks; the host waits 9.00 of 31.0 ms for input." in text, text
+    text = study_view.command_blocks(told | {"input": {"wait_ms": 0.002, "step_ms": 31, "by_look": True}}, None)[1].text
+    assert "; the host waits 0 of 31.0 ms for input in a look." in text, text
