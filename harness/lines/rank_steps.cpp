@@ -148,14 +148,15 @@ RankReader::RankReader(const StepFormat& format) : steps_(format.of_rank, format
   if (format.rank) format_ = format;
   StepFormat own = format;
   if (format.rank) own.copies = 1;
-  readers_.emplace(format.of_rank, StepReader(std::move(own)));
+  readers_.emplace(format.of_rank, Reader{StepReader(std::move(own))});
 }
 
 std::vector<StepLine> RankReader::take(const LogLine& line) {
-  if (!format_) return readers_.begin()->second.take(line);
+  if (!format_) return readers_.begin()->second.reader.take(line);
   if (const auto words = heading_of(line.text)) {
     heading_ = *words;
-    for (auto& [rank, reader] : readers_) (void)reader.take(line);
+    heading_line_ = line;
+    ++headings_;
     return {};
   }
   const Line read = line_of(line.text, heading_);
@@ -167,15 +168,17 @@ std::vector<StepLine> RankReader::take(const LogLine& line) {
     StepFormat own = *format_;
     own.of_rank = rank;
     own.copies = 1;
-    reader = readers_.emplace(rank, StepReader(std::move(own))).first;
+    reader = readers_.emplace(rank, Reader{StepReader(std::move(own))}).first;
   }
-  steps_.add(rank, reader->second.take(line));
+  auto& [of_rank, headings] = reader->second;
+  if (std::exchange(headings, headings_) != headings_) (void)of_rank.take(heading_line_);
+  steps_.add(rank, of_rank.take(line));
   return steps_.take();
 }
 
 std::vector<StepLine> RankReader::end() {
-  if (!format_) return readers_.begin()->second.end();
-  for (auto& [rank, reader] : readers_) steps_.add(rank, reader.end());
+  if (!format_) return readers_.begin()->second.reader.end();
+  for (auto& [rank, of] : readers_) steps_.add(rank, of.reader.end());
   return steps_.end();
 }
 

@@ -65,16 +65,22 @@ class RankSteps {
 class RankReader {
  public:
   explicit RankReader(const StepFormat& format);
-  explicit RankReader(StepPattern pattern) { readers_.emplace(0, StepReader(std::move(pattern))); }
+  explicit RankReader(StepPattern pattern) { readers_.emplace(0, Reader{StepReader(std::move(pattern))}); }
 
   std::vector<StepLine> take(const LogLine& line);
   std::vector<StepLine> end();
   [[nodiscard]] const RankSteps& ranks() const { return steps_; }
 
  private:
+  struct Reader {
+    StepReader reader;
+    int64_t headings = 0;  // that it has seen
+  };
   std::optional<StepFormat> format_;  // with a rank
-  Heading heading_;
-  std::map<double, StepReader> readers_;
+  Heading heading_;                   // of all ranks
+  LogLine heading_line_;
+  int64_t headings_ = 0;
+  std::map<double, Reader> readers_;
   RankSteps steps_;
 };
 

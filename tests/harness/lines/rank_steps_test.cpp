@@ -72,6 +72,19 @@ TEST(RankSteps, EndWithTheLastRanksLine) {
   }
 }
 
+// A table without words in its rows, whose head is printed once.
+TEST(RankSteps, HaveOneHeading) {
+  std::vector<Printed> printed{{"rank,step,loss", 0}};
+  for (int step = 1; step <= 8; ++step) {
+    for (const int rank : {0, 1})
+      printed.push_back({fmt::format("{},{},{}.{}", rank, step, step, 5 + 2 * rank), 2.0 * step + rank});
+  }
+  const std::vector<StepLine> steps = read(printed);
+  ASSERT_EQ(steps.size(), 8U);
+  EXPECT_EQ(steps[3].loss, 4.5);
+  EXPECT_EQ(steps[3].seconds, 9);
+}
+
 StepLine line(int64_t step, double seconds) { return {.seconds = seconds, .step = step}; }
 
 TEST(RankSteps, ASlowRankIsWaitedForAndASilentOneIsNot) {
