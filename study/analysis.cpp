@@ -340,6 +340,26 @@ std::string machine_of(const RunData& run) {
   return addresses.empty() ? "" : fact("GPUs") + ", driver " + fact("driver") + ", at " + addresses;
 }
 
+// Sides that were made one after the other, as far as their logs tell when they began.
+void warn_of_order(const Plan& plan, const Measured& measured, Lines& warnings) {
+  const auto times_of_logs = [&](size_t side) {
+    std::vector<std::string> times;
+    for (const auto& [repeat, run] : measured.runs_of[side]) times.push_back(measured.made.at(repeat).front().started);
+    std::ranges::sort(times);
+    return times;
+  };
+  const std::vector<std::string> first = times_of_logs(0);
+  if (first.empty() || first.front().empty()) return;
+  for (size_t i = 1; i < measured.runs_of.size(); ++i) {
+    const std::vector<std::string> times = times_of_logs(i);
+    if (times.empty() || times.front().empty()) continue;
+    const bool is_after = times.front() > first.back();
+    if (!is_after && times.back() >= first.front()) continue;
+    warnings.push_back(fmt::format("all logs of \"{}\" were made {} those of \"{}\"", plan.rungs[i].title,
+                                   is_after ? "after" : "before", plan.rungs.front().title));
+  }
+}
+
 // What cannot be known of runs that nobody watched.
 void warn_of_logs(const Plan& plan, const Measured& measured, Lines& warnings) {
   warnings.emplace_back(
@@ -358,6 +378,7 @@ void warn_of_logs(const Plan& plan, const Measured& measured, Lines& warnings) {
     machines.emplace_back();
     for (const auto& [repeat, run] : runs) machines.back().insert(machine_of(run));
   }
+  warn_of_order(plan, measured, warnings);
   const std::set<std::string>& first = machines.front();
   const auto is_unknown = [](const std::set<std::string>& names) { return names.empty() || names.contains(""); };
   if (std::ranges::any_of(machines, is_unknown)) {

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ctime>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -131,6 +132,19 @@ void keep(std::map<std::string, std::string>& facts, const char* name, const std
   if (!value.empty()) facts.try_emplace(name, value);
 }
 
+// "2026-07-17T12:22:51Z" of nvidia-smi's "Fri Jul 17 12:22:51 2026", or of a line's stamp. The zone is not known: it is
+// taken for UTC, which is right to tell logs of one machine apart.
+std::string time_of_day_in(const std::string& text) {
+  const std::string date = group_in(text, R"(^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) (\w{3} +\d+ \d\d:\d\d:\d\d \d{4}))");
+  std::tm time{};
+  if (!date.empty() && ::strptime(date.c_str(), "%b %d %H:%M:%S %Y", &time) != nullptr) {
+    return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", time.tm_year + 1900, time.tm_mon + 1, time.tm_mday,
+                       time.tm_hour, time.tm_min, time.tm_sec);
+  }
+  const std::string stamp = group_in(text, R"(^\W{0,2}(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d))");
+  return stamp.empty() ? "" : stamp.substr(0, 10) + "T" + stamp.substr(11) + "Z";
+}
+
 // nvidia-smi's table, and the lines that speedruns, torch's collect_env and launchers print.
 Stated stated_in(const FinishedLog& log) {
   Stated stated;
@@ -138,7 +152,7 @@ Stated stated_in(const FinishedLog& log) {
   std::set<std::string> addresses;
   constexpr size_t most_lines = 200;
   const uint64_t first = log.steps.empty() ? UINT64_MAX : log.steps.front().read;
-  const auto end = std::ranges::find_if(log.lines, [&](const harness::LogLine& line) { return line.read >= first; });
+  const auto end = std::ranges::find_if(log.lines, [&](const harness::LogLine& line) { return line.read > first; });
   const auto before = std::min<std::ptrdiff_t>(end - log.lines.begin(), most_lines);
   for (auto line = end - before; line != end; ++line) {
     const std::string& text = line->text;
@@ -155,9 +169,7 @@ Stated stated_in(const FinishedLog& log) {
       const std::string address = group_in(text, R"(([0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d))");
       if (!gpu.empty() && !address.empty()) addresses.insert(address);
     }
-    if (stated.started.empty()) {
-      stated.started = group_in(text, R"(^((?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) \w{3} +\d+ \d\d:\d\d:\d\d \d{4}))");
-    }
+    if (stated.started.empty()) stated.started = time_of_day_in(text);
   }
   std::vector<std::string> names;
   for (const auto& [name, count] : gpus) names.push_back(fmt::format("{} x {}", count, name));

@@ -144,7 +144,16 @@ def test_machines_are_told_apart(ladder, sides, tmp_path) -> None:
     assert not any("machine that" in line or "which machine" in line for line in study["warnings"]), study["warnings"]
     assert study["rungs"][0]["command"]["versions"] == {"torch": "2.10.0+cu128"}
     assert study["rungs"][0]["command"]["stated"]["GPUs"] == "1 x NVIDIA H100 80GB HBM3"
+    assert not any("were made" in line for line in study["warnings"]), "when is not known"
+    for i, day in enumerate((10, 12, 14, 11, 13, 15)):  # in turn, then one after the other
+        text_log(tmp_path / "old" / f"{i}.txt", 20 + 0.01 * i, before=f"Fri Jul {day} 12:22:51 2026\n")
+        text_log(tmp_path / "new" / f"{i}.txt", 20 + 0.01 * i, before=f"Fri Jul {day} 13:22:51 2026\n")
+    assert not any("were made" in line for line in read(ladder, *sides)["warnings"])
     for i in range(6):
+        text_log(tmp_path / "new" / f"{i}.txt", 20 + 0.01 * i, before=f"[2026-07-16 0{i}:00:00,123] begun\n")
+    assert 'all logs of "new" were made after those of "old"' in read(ladder, *sides)["warnings"]
+    for i in range(6):
+        text_log(tmp_path / "old" / f"{i}.txt", 20 + 0.01 * i, before=table.format("580.1", 0))
         text_log(tmp_path / "new" / f"{i}.txt", 20 + 0.01 * i, before=table.format("580.1", 1))
     assert 'no log of "new" is of a machine that "old" ran on, as far as they say' in read(ladder, *sides)["warnings"]
 
