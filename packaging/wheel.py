@@ -25,6 +25,17 @@ PROCESSORS = {62: "x86_64", 183: "aarch64"}  # by the number in an ELF file's he
 LICENCES = {"LICENSE": ROOT / "LICENSE"} | {f"{name}.txt": Path("/usr/share/doc", name, "copyright")
                                             for name in ("libpcre2-dev", "nlohmann-json3-dev", "libcli11-dev")}
 
+# What PyPI shows.
+DESCRIPTION = """
+`ladder` says whether a change makes a training program faster. It runs the commands in turn, each in a fresh process, and reads steps
+and losses from what they print, in any language:
+
+    pip install gpt2-ladder
+    ladder measure 'python train.py' '+ --compile'            # is the flag faster, and does it learn the same?
+    ladder gate --base main --head HEAD -- python train.py    # slower since main? An exit status for CI
+    ladder report STUDY                                       # tables and Markdown; with gpt2-ladder[charts] a page and pictures
+"""
+
 
 def tag(program):
     """"py3-none-manylinux_2_28_x86_64" for a program that needs glibc 2.28."""
@@ -42,7 +53,8 @@ def metadata(version):
              "Summary: Measures what optimizations of a training step bring, with proofs and intervals",
              f"Requires-Python: >={OLDEST_PYTHON}", "Provides-Extra: charts", "Provides-Extra: gpt2"]
     lines += [f'Requires-Dist: {name}>={tested[name]}; extra == "charts"' for name in ("jinja2", "vl-convert-python")]
-    return [*lines, 'Requires-Dist: torch=={}.{}.*; extra == "gpt2"'.format(*tested["torch"].split("."))]
+    lines += ['Requires-Dist: torch=={}.{}.*; extra == "gpt2"'.format(*tested["torch"].split("."))]
+    return [*lines, "Description-Content-Type: text/markdown", *DESCRIPTION.splitlines()]
 
 
 def contents(build, stage):
