@@ -115,8 +115,8 @@ def test_help_of_the_program(ladder, helps) -> None:
     assert re.search(r"^Begin with\n  ladder doctor +\S.*\n  ladder ablate --ladder tiny ", text, re.M)
     assert "Exit status: 0 fine; 1 " in text
     assert not re.search(r"\[OPTIONS\]|SUBCOMMAND|Positionals|Subcommands", text)
-    assert set(helps) == {"doctor", "ablate", "run", "profile", "measure", "read", "merge", "report", "export", "history", "verify", "compare",
-                          "gate", "train", "sample", "tokenize", "help"}
+    assert set(helps) == {"doctor", "ablate", "run", "profile", "measure", "read", "merge", "report", "export", "history", "verify",
+                          "compare", "gate", "train", "sample", "tokenize", "help"}
 
 
 def test_help_of_every_command(helps) -> None:
