@@ -3,8 +3,8 @@
 #pragma once
 
 #include "ablations/run/runner.h"
-#include "cli/draw.h"
 #include "cli/command.h"
+#include "cli/draw.h"
 #include "harness/stats/verdict.h"
 #include "results/comparison.h"
 #include "study/gate/gate_verdict.h"
