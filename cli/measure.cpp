@@ -208,6 +208,7 @@ void look_at_all(const Plan& plan, const fs::path& out, bool all) {
 Plan resumed_plan(const MeasureFlags& flags, const fs::path& out) {
   Plan plan = open_study(out);
   if (!plan.commands) throw std::invalid_argument(fmt::format("{}: is no study of commands", out.string()));
+  if (plan.commands->from_logs) throw std::invalid_argument(fmt::format("{}: is a study of logs", out.string()));
   const std::vector<Rung> named = rungs_of(flags, plan.mode);
   const auto same = [](const Rung& one, const Rung& other) {
     return one.command->text == other.command->text && one.title == other.title &&

@@ -541,7 +541,7 @@ Study analyse(const Plan& plan, const fs::path& folder, const std::optional<Earl
               .environment = environment_of(plan, measured, earlier)};
   if (plan.quick) study.quick = true;
   if (std::ranges::find(study.runs, RunStatus::missing, &StudyRun::status) == study.runs.end()) {
-    study.finished = measured.last_started;
+    study.finished = study.from_logs ? study.created : measured.last_started;  // a log may not say when it began
   }
   study.device = named_device(plan, study.environment);
 

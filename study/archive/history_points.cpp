@@ -199,6 +199,10 @@ void add_points(const Study& study, const std::string& file, std::vector<History
     notes.push_back(fmt::format("{}: is left out: it compares {}, not times", file, study.metric->name));
     return;
   }
+  if (study.from_logs) {
+    notes.push_back(fmt::format("{}: is left out: it is of logs", file));
+    return;
+  }
   for (const StudyRung& rung : study.rungs) {
     const bool was_planned = rung.status != RungStatus::not_applicable && rung.status != RungStatus::not_measured;
     if (rung.peer || !was_planned) continue;

@@ -80,6 +80,7 @@ void add_record(Side& side, const std::string& label, const Record& record, cons
   if (why.empty() && rung != nullptr && !rung->is_measured()) {
     why = fmt::format("its rung is {}: {}", name_of(rung->status), rung->reason);
   }
+  if (record.command && !record.flags) why = "it is of a log, which has no pair: `ladder read` compares logs";
   if (const auto& command = record.command; why.empty() && command) {
     // A number is a time if it is one of the run's own; a name such as "seconds_lost" says nothing.
     const auto value = std::ranges::find_if(command->numbers, [&](const auto& number) {

@@ -59,6 +59,13 @@ def test_the_table_says_what_cannot_be_known(ladder, sides, tmp_path) -> None:
     assert "Their own clocks, not interleaved" in page and "ladder read" in page and "paired within" not in page
     assert ladder("verify", tmp_path / "study").returncode == 0
     assert ladder("report", tmp_path / "study").returncode == 0
+    # Logs are no pairs, no runs of a command, and no points of a history.
+    done = ladder("compare", tmp_path / "study", tmp_path / "study")
+    assert done.returncode == 2 and "is of a log" in done.stderr, done.stderr
+    done = ladder("measure", "--resume", "--out", tmp_path / "study", *sides)
+    assert done.returncode == 2 and "is a study of logs" in done.stderr, done.stderr
+    done = ladder("history", tmp_path)
+    assert done.returncode == 2 and "no study in it has a measured rung that can be used" in done.stderr, done.stderr
 
 
 def test_markdown_has_the_verdict_first_and_the_command_last(ladder, sides) -> None:
