@@ -284,7 +284,7 @@ std::string figures_line(const Study& study) {
     parts.push_back(
         both([&](const StudyRung& rung) { return rung.ms_per_step ? digits3(compared_number(study, rung)) : ""; }) +
         " " + compared_unit(study));
-    if (is_of_value(study)) {
+    if (is_of_value(study) && !study.from_logs) {
       parts.push_back(
           both([](const StudyRung& rung) { return rung.ms_per_step ? digits3(rung.ms_per_step->median / 1000) : ""; }) +
           " s per run");

@@ -248,8 +248,8 @@ std::string rung_rows(const Study& study, const Look& look) {
                 layout.so_far.empty()             ? ""
                 : replaces_reference(study, rung) ? fmt::format("{:>{}}", "reference", ratio_width)
                                                   : with_interval(look, bare_ratio(so_far), so_far, ratio_width, below),
-                is_value            ? brief(rung.ms_per_step->median / 1000)
-                : study.from_logs   ? total_seconds(rung)
+                study.from_logs     ? total_seconds(rung)
+                : is_value          ? brief(rung.ms_per_step->median / 1000)
                 : starts            ? brief(rung.command->first_step_s)
                 : rung.tokens_per_s ? rate(rung.tokens_per_s->median)
                                     : "-",

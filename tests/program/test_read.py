@@ -87,6 +87,14 @@ def test_whole_runs_and_last_numbers(ladder, sides, tmp_path) -> None:
     study = read(ladder, "--metric", r"val_loss: (?P<value>\S+)", "--better", "lower", *sides)
     assert study["rungs"][1]["numbers"]["val_loss"]["median"] == pytest.approx(1.525)
     assert study["rungs"][1]["speedup_first"]["ratio"] == pytest.approx(2, rel=0.02)
+    for side in ("old", "new"):  # without any time
+        for i in range(6):
+            (tmp_path / side / f"{i}.txt").write_text("".join(f"step {j} loss 3.{j:02}\n" for j in range(40)) + f"val_loss: {1 + i / 100}\n")
+    timeless = ladder("read", "--metric", r"val_loss: (?P<value>\S+)", "--better", "lower", *sides)
+    assert timeless.returncode == 0 and "e-" not in timeless.stdout and "s per run" not in timeless.stdout, timeless.stdout
+    for side, ms in (("old", 20), ("new", 16)):
+        for i in range(6):
+            text_log(tmp_path / side / f"{i}.txt", ms)
     to_loss = read(ladder, "--metric", "seconds to loss 3.1", *sides)["rungs"][0]
     assert to_loss["numbers"]["seconds to loss 3.1"]["median"] == pytest.approx(0.4), "step 20 is the first at 3.1"
 
