@@ -1,6 +1,7 @@
 #include "ablations/run/command_metric.h"
 
 #include "files/files.h"
+#include "harness/lines/step_pace.h"
 #include "text/figures.h"
 
 #include <fmt/format.h>
@@ -78,6 +79,10 @@ Metric metric_of(const std::string& metric, const std::string& better, const std
   return result;
 }
 
+std::optional<double> storable(const std::optional<double>& loss) {
+  return loss && std::abs(*loss) <= 1e100 ? loss : std::nullopt;
+}
+
 MetricReader::MetricReader(const Metric& metric) : metric_(metric) {
   if (!metric.pattern.empty()) pattern_.emplace(metric.pattern);
 }
@@ -110,6 +115,20 @@ std::string MetricReader::failure() const {
   if (!std::isfinite(last_->value)) return fmt::format("its last {} is not finite", metric_.name);
   if (last_->value > 0) return "";
   return fmt::format("its last {} is {:g}: only numbers above 0 have a ratio", metric_.name, last_->value);
+}
+
+void MetricReader::add_whole_run(double seconds, Record& record) const {
+  CommandRun& command = *record.command;
+  command.steps = {0, 1};
+  command.seconds = {0, end_s(seconds)};
+  command.unit = "run";
+  command.by_loss = last_loss_.has_value();
+  for (const auto& [name, value] : numbers(seconds)) command.numbers[name] = value;
+  RunTiming& timing = record.timing;
+  timing.step_ms = harness::step_ms_of(command.steps, command.seconds);
+  timing.window_ms = timing.step_ms.front();
+  timing.loss = {storable(last_loss_)};
+  record.summary = results::summary_of(timing.step_ms, 0);
 }
 
 std::map<std::string, double> MetricReader::numbers(double seconds) const {

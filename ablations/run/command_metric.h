@@ -4,6 +4,7 @@
 
 #include "harness/lines/step_reader.h"
 #include "results/common.h"
+#include "results/record.h"
 
 #include <map>
 #include <optional>
@@ -15,6 +16,9 @@ namespace ablations {
 // The metric of --metric, --better and --until; an empty text is not given. "seconds", "seconds to loss 3.28", or a
 // regular expression with a group (?P<value>...). Throws std::invalid_argument that names the flag.
 Metric metric_of(const std::string& metric, const std::string& better, const std::string& until);
+
+// A loss as a record can hold it; none: it is not finite, or there is none.
+std::optional<double> storable(const std::optional<double>& loss);
 
 class MetricReader {
  public:
@@ -30,7 +34,8 @@ class MetricReader {
   [[nodiscard]] double end_s(double seconds) const { return reached_s_.value_or(seconds); }
   // The metric of a run that has no failure.
   [[nodiscard]] std::map<std::string, double> numbers(double seconds) const;
-  [[nodiscard]] std::optional<double> last_loss() const { return last_loss_; }
+  // The steps of such a run's record: one, which has the last loss, and the metric.
+  void add_whole_run(double seconds, Record& record) const;
 
  private:
   Metric metric_;

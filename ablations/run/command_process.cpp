@@ -54,11 +54,6 @@ void tell_of_client(const std::string& text) {
   }
 }
 
-// A loss as a record can hold it; none: it is not finite, or there is none.
-std::optional<double> storable(const std::optional<double>& loss) {
-  return loss && std::abs(*loss) <= 1e100 ? loss : std::nullopt;
-}
-
 // The executables and libraries of these processes.
 void add_executed_code(std::set<fs::path>& code, const std::vector<pid_t>& processes) {
   for (const pid_t pid : processes) {
@@ -369,20 +364,10 @@ std::optional<CommandRanks> CommandProcess::ranks() const {
 // As one step, which has the last loss.
 double CommandProcess::add_whole_run(Record& record) const {
   const double end_s = metric_->end_s(child_.seconds);
-  RunTiming& timing = record.timing;
-  CommandRun& command = *record.command;
-  command.steps = {0, 1};
-  command.seconds = {0, end_s};
-  command.unit = "run";
-  command.by_loss = metric_->last_loss().has_value();
-  command.numbers = metric_->numbers(child_.seconds);
-  timing.step_ms = harness::step_ms_of(command.steps, command.seconds);
-  timing.window_ms = timing.step_ms.front();
-  timing.loss = {storable(metric_->last_loss())};
-  timing.processor_lost = lost(end_s);
-  record.summary = results::summary_of(timing.step_ms, 0);
+  metric_->add_whole_run(child_.seconds, record);
+  record.timing.processor_lost = lost(end_s);
   gpus_.complete(record, 0);
-  return timing.processor_lost.value_or(0);
+  return record.timing.processor_lost.value_or(0);
 }
 
 std::vector<std::string> CommandProcess::environment() const {

@@ -57,7 +57,7 @@ std::vector<fs::path> files_of(const std::string& pattern) {
   return found;
 }
 
-// "step=10, train/loss=3.1", the numbers of an object; `before`: the name of what it is in.
+// "step=10 train/loss=3.1", the numbers of an object; `before`: the name of what it is in.
 void add_numbers(const Json& object, const std::string& before, std::vector<std::string>& words) {
   for (const auto& [name, value] : object.items()) {
     if (value.is_object()) add_numbers(value, before + name + "/", words);
@@ -205,18 +205,7 @@ void add_whole_run(const Metric& metric, const FinishedLog& log, Record& record)
   for (const harness::LogLine& line : log.lines) reader.take(line);
   reader.take(log.steps);
   if (const std::string why = reader.failure(); !why.empty()) throw std::invalid_argument(why);
-  const double end_s = reader.end_s(log.seconds.value_or(0));
-  CommandRun& command = *record.command;
-  command.steps = {0, 1};
-  command.seconds = {0, end_s};
-  command.unit = "run";
-  command.by_loss = reader.last_loss().has_value();
-  for (const auto& [name, value] : reader.numbers(end_s)) command.numbers[name] = value;
-  RunTiming& timing = record.timing;
-  timing.step_ms = harness::step_ms_of(command.steps, command.seconds);
-  timing.window_ms = timing.step_ms.front();
-  timing.loss = {reader.last_loss()};
-  record.summary = results::summary_of(timing.step_ms, 0);
+  reader.add_whole_run(log.seconds.value_or(0), record);
 }
 
 // The lines whose times are compared. A coarse clock is read at times further apart, so that the last digit of a
@@ -261,7 +250,7 @@ void add_steps(const Plan& plan, const FinishedLog& log, Record& record) {
     all_losses = all_losses && line.loss;
   }
   for (size_t i = 1; i < lines.size(); ++i) {
-    timing.loss.push_back(lines[i].loss && std::isfinite(*lines[i].loss) ? lines[i].loss : std::nullopt);
+    timing.loss.push_back(storable(lines[i].loss));
     if (!lines[i].loss && any_loss) command.unprinted.push_back(static_cast<int64_t>(i) - 1);
   }
   command.by_loss = all_losses;
@@ -313,6 +302,11 @@ void add_runs(Plan& plan, const std::vector<LogSide>& sides) {
       // No two sides share a repeat: their runs are no pairs.
       plan.runs.push_back(run_of(plan.rungs, side, static_cast<int64_t>(plan.runs.size())));
     }
+  }
+  constexpr size_t most_logs = 1000;
+  if (plan.runs.size() > most_logs) {
+    throw std::invalid_argument(fmt::format("{} logs are named, and {} are the most: compare fewer sides at once",
+                                            plan.runs.size(), most_logs));
   }
   plan.repeats = std::ssize(plan.runs);
 }

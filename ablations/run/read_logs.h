@@ -28,7 +28,7 @@ std::vector<LogSide> sides_of(const std::vector<std::string>& typed);
 std::string log_text(const std::filesystem::path& file,
                      const std::function<std::string(const std::filesystem::path&)>& read_events);
 
-// One run for each log.
+// One run for each log, 1,000 at most. Throws std::invalid_argument for more.
 void add_runs(Plan& plan, const std::vector<LogSide>& sides);
 
 // The record of a log. It is a failed one where the log does not tell what the plan compares. `file`: its name.

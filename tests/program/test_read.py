@@ -173,6 +173,17 @@ def test_machines_are_told_apart(ladder, sides, tmp_path) -> None:
     assert 'no log of "new" is of a machine that "old" ran on, as far as they say' in read(ladder, *sides)["warnings"]
 
 
+def test_a_loss_that_is_not_finite_and_too_many_logs(ladder, sides, tmp_path) -> None:
+    for i in range(6):
+        text_log(tmp_path / "new" / f"{i}.txt", 16, after="step 61/61 loss nan elapsed 0.99 s\n")
+    for metric in ((), ("--metric", "seconds")):
+        assert read(ladder, *metric, *sides, status=1)["rungs"][1]["status"] == "void"
+    for i in range(1001):
+        (tmp_path / "new" / f"more-{i}.txt").write_text("")
+    done = ladder("read", *sides)
+    assert done.returncode == 2 and "1013 logs are named, and 1000 are the most" in done.stderr, done.stderr
+
+
 @pytest.mark.parametrize(("arguments", "said"), [
     (["nothing/*.txt"], "nothing/*.txt: no such file"),
     (["plain.txt"], "tells no time (its last numbers: loss 2.6)"),

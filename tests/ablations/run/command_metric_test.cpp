@@ -74,7 +74,12 @@ TEST(CommandMetric, TheTimeToALossEndsAtItsFirstLine) {
   reader.take({line(4, 4, 3), line(5, 5, 2)});
   EXPECT_TRUE(reader.is_done());
   EXPECT_EQ(reader.numbers(7).at("seconds to loss 3"), 4);
-  EXPECT_EQ(reader.last_loss(), 3);
+  results::Record record;
+  record.command.emplace();
+  reader.add_whole_run(7, record);
+  EXPECT_EQ(record.timing.loss.at(0), 3) << "nobody waits for the others";
+  EXPECT_EQ(record.timing.step_ms.at(0), 4000);
+  EXPECT_EQ(record.command->unit, "run");
 }
 
 }  // namespace command_metric_test
