@@ -5,6 +5,7 @@
 #include "ablations/run/command_files.h"
 #include "ablations/run/command_trial.h"
 #include "ablations/run/study_folder.h"
+#include "cli/experiment.h"
 #include "cli/gate_run.h"
 #include "cli/worktrees.h"
 #include "files/files.h"
@@ -27,6 +28,7 @@
 #include <functional>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <vector>
 
 namespace cli {
@@ -44,11 +46,11 @@ std::string command_text(const std::vector<std::string>& words) {
   return fmt::format("{}", fmt::join(quoted, " "));
 }
 
-std::vector<Rung> arms_of(const std::string& text, const std::vector<CommitSide>& sides) {
+std::vector<Rung> arms_of(const std::string& text, const std::vector<CommitSide>& sides, bool is_experiment) {
   std::vector<Rung> arms;
   for (const CommitSide& side : sides) {
     Rung arm = rungs_of_commands({text}, Mode::cumulative).front();
-    arm.title = files::shortened(text, 60);
+    arm.title = is_experiment ? fmt::format("{} {}", side.name, side.commit.substr(0, 7)) : files::shortened(text, 60);
     arm.name = fmt::format("{}-command", side.name);
     arm.program = side.commit;
     arm.command->text = arm.command->typed = text;
@@ -130,10 +132,19 @@ Plan plan_of(const GateFlags& flags, const std::vector<CommitSide>& sides) {
             .timed_steps = flags.workload.steps.value_or(30),
             .repeats = pairs,
             .run_limit_s = static_cast<double>(flags.limit_s),
-            .rungs = arms_of(command_text(flags.command), sides)};
-  plan.gate = terms_of(flags, pairs);
-  plan.repeats += plan.gate->top_up;
-  plan.commands = CommandTerms{.steps_from = flags.steps_from, .tokens_per_step = flags.tokens.value_or(0)};
+            .rungs = arms_of(command_text(flags.command), sides, !flags.expect.empty())};
+  if (flags.expect.empty()) {
+    plan.gate = terms_of(flags, pairs);
+    plan.repeats += plan.gate->top_up;
+    plan.commands = CommandTerms{.steps_from = flags.steps_from, .tokens_per_step = flags.tokens.value_or(0)};
+  } else {
+    plan.commands = experiment_terms(flags);
+    plan.repeats = plan.commands->expects->most_pairs;
+    if (plan.commands->metric) {  // a whole run is one step
+      plan.warmup_steps = 0;
+      plan.timed_steps = 1;
+    }
+  }
   plan.typed = flags.typed;
   plan.id = "gate-" + study_id(plan.ladder.name, plan.created);
   return plan;
@@ -159,6 +170,10 @@ void check_flags(const GateFlags& flags) {
   if (!flags.rungs.empty() || !flags.ladder.empty()) {
     throw std::invalid_argument("--ladder and --rung are for gates of ladder programs; this one has a command");
   }
+  if (flags.budget_s && flags.expect.empty() && !flags.catches) {
+    throw std::invalid_argument("--for-s needs --catch or --expect");
+  }
+  if (!flags.expect.empty()) (void)experiment_terms(flags);
   if (flags.calibrate && !flags.prepare.empty()) {
     throw std::invalid_argument("--prepare: --calibrate runs the command as it is here; prepare it before");
   }
@@ -214,17 +229,36 @@ int gate_of_commits(const GateFlags& flags) {
       return 130;
     }
     plan.rungs[i].command->trial = *trial;
+    if (flags.expect.empty()) continue;
+    plan.rungs[i].command->trial.commit = sides[i].commit;  // as `ladder measure` has it
+    plan.rungs[i].program.clear();
   }
   if (worktrees) check_code_differs(*worktrees, flags.force);
   if (flags.catches) choose_pairs(plan, flags);
   plan.runs = abba(plan.rungs, plan.repeats, flags.blocked);
-  write_document(out / "plan.json", plan);
+  if (flags.expect.empty()) write_document(out / "plan.json", plan);
   begun.has_plan();
   fmt::print(stderr, "base: {}\nhead: {}\n", sides[0].commit, sides[1].commit);
+  if (!flags.expect.empty()) return run_experiment(plan, out, flags);
   const int status = run_gate(
       plan, out, [&](const Plan& part) { return commands(part, out); }, {}, "begin a new gate to judge",
       printed_as(flags.json, flags.markdown, false));
   return status;
+}
+
+// The same with one line of JSON, also where nothing could be measured.
+int experiment_of_commits(const GateFlags& flags) {
+  try {
+    return gate_of_commits(flags);
+  } catch (const harness::Unfit& error) {
+    (void)tell_no_run(flags, harness::Decision::undecided, error.what());
+    throw;
+  } catch (const std::system_error&) {
+    throw;
+  } catch (const std::runtime_error& error) {  // head's
+    (void)tell_no_run(flags, harness::Decision::discard, error.what());
+    throw;
+  }
 }
 
 }  // namespace
@@ -256,7 +290,8 @@ void add_gate(CommandLine& line) {
     if (given.baselines.empty()) {  // a command's noise belongs to the user, not to the repository that is measured
       completed.baselines = is_of_command ? (files::cache_folder() / "baselines").string() : usual_baselines;
     }
-    if (is_of_command) return gate_of_commits(completed);
+    if (is_of_command) return completed.expect.empty() ? gate_of_commits(completed) : experiment_of_commits(completed);
+    if (!given.expect.empty()) throw std::invalid_argument("--expect needs a command: -- python train.py");
     return line.gpt2.gate_of_programs ? line.gpt2.gate_of_programs(completed) : line.other();
   });
   command.heading("What to compare");
@@ -285,10 +320,20 @@ void add_gate(CommandLine& line) {
                   "--calibrate --save has stored")
       ->transform(percentage())
       ->type_name("PERCENT");
-  add_number(command, "--for-s", flags.budget_s, "with --catch: the seconds that the runs may take", 1, 1000000)
-      ->needs(command.get_option("--catch"));
+  add_number(command, "--for-s,--budget-s", flags.budget_s,
+             "with --catch or --expect: the seconds that the runs may take", 1, 1000000);
   add_text(command, "--steps-from", flags.steps_from, "as ladder measure's", "REGEX");
   add_number(command, "--tokens", flags.tokens, "tokens of a step", 1, 1000000000000);
+  command.heading("Keep or discard");
+  add_text(command, "--expect", flags.expect,
+           "faster:1%, or better of a --metric: make pairs until it is clear whether head is that much better. Exit "
+           "status: 0 keep, 1 discard, 3 undecided. --pairs is then the most (default 16)",
+           "WHAT");
+  add_output(command, "--ledger", flags.ledger,
+             "file of the experiments that share one error of 5 %; it is made, or goes on", "FILE");
+  add_text(command, "--metric", flags.metric, "as ladder measure's", "METRIC");
+  add_choice(command, "--better", flags.better, {"lower", "higher"}, ": which numbers of --metric are good", "WHICH");
+  add_text(command, "--until", flags.until, "end each command after so long (300s), with --metric", "SECONDS");
   command.heading("How to compare");
   add_min_effect_flag(command, flags.min_effect, "slowdown");
   add_number(command, "--pairs", flags.pairs,
@@ -309,6 +354,11 @@ void add_gate(CommandLine& line) {
   command.add_flag("--markdown", flags.markdown, "print the verdict and its table for a pull request");
   command.exclude("--json", {"--markdown"});
   command.exclude("--base", {"--calibrate", "--save"});  // what is saved must be faster than what is stored
+  for (const char* flag : {"--ledger", "--metric"}) command.get_option(flag)->needs(command.get_option("--expect"));
+  for (const char* flag : {"--better", "--until"}) command.get_option(flag)->needs(command.get_option("--metric"));
+  command.exclude("--metric", {"--steps", "--warmup", "--tokens"});
+  command.exclude("--expect", {"--catch", "--calibrate", "--save", "--min-effect", "--top-up", "--blocked", "--resume",
+                               "--ladder", "--rung", "--baselines"});
   command.exclude("--catch", {"--min-effect", "--pairs", "--top-up", "--calibrate", "--resume"});
   command.exclude("--calibrate", {"--min-effect", "--top-up", "--blocked", "--force"});
   command.callback([&command, &flags] {

@@ -41,6 +41,7 @@ struct GateFlags {
   std::string steps_from;
   std::optional<double> catches;  // the slowdown that 95 % of gates are to find; else min_effect says what matters
   std::optional<int64_t> budget_s, tokens;
+  std::string expect, ledger, metric, better, until;  // of an experiment (cli/experiment.h); expect empty: it is none
 };
 
 // The pairs that the flags ask for, without the top-up, and what the gate declares before its first run.

@@ -104,7 +104,7 @@ Plan plan_of(const MeasureFlags& flags) {
     plan.commands->metric = metric_of(flags.metric, flags.better, flags.until);
     plan.warmup_steps = 0;
     plan.timed_steps = 1;
-    plan.commands->guards_losses = plan.commands->guards_losses && flags.metric == "seconds";
+    plan.commands->guards_losses = plan.commands->guards_losses && plan.commands->metric->is_whole_time();
   }
   plan.typed = flags.typed;
   if (!flags.order_seed)

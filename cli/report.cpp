@@ -9,6 +9,7 @@
 #include "files/printable.h"
 #include "plots/comparison_text.h"
 #include "plots/export.h"
+#include "plots/ledger_text.h"
 #include "plots/remarks.h"
 #include "plots/report_document.h"
 #include "plots/sentences.h"
@@ -133,6 +134,20 @@ int draw_gate(const fs::path& file, const ReportFlags& flags) {
   return drawn.exit_status != 0 ? drawn.exit_status : result.exit_status;
 }
 
+// Beside the ledger in a folder of its name.
+int draw_ledger(const fs::path& file, const ReportFlags& flags) {
+  fs::path out = place_of_drawing(file, flags, "ledger", "name it alone");
+  if (flags.out.empty()) out /= file.stem().string() + "-report";
+  check_is_no_studys(out);
+  check_draws_over_own(out, "ledger.json", "ledger", files_of_training_page("ledger.json"));
+  check_has_no_links(out, {"charts"});
+  auto ledger = read_document<Ledger>(file);
+  ledger.said = said_of(ledger);
+  const Drawn drawn = draw_document(ledger, out, "ledger.json");
+  fmt::print("{}{}", ledger_table(ledger, standard_output()), drawn.said);
+  return drawn.exit_status;
+}
+
 int show_training(const TrainingReport& report, const fs::path& out) {
   check_has_no_links(out, {"charts"});
   const Drawn drawn = draw_document(report, out, "report.json");
@@ -222,6 +237,7 @@ int report(const ReportFlags& flags) {
   const std::vector<fs::path> paths(flags.studies.begin(), flags.studies.end());
   for (const fs::path& path : paths) {
     if (is_document(path, "report")) return draw_again(path, flags);
+    if (is_document(path, Ledger::kind)) return draw_ledger(path, flags);
     if (const fs::path gate = document_at(path, "gate.json", "gate"); !gate.empty()) return draw_gate(gate, flags);
     if (is_document(path, TrainingReport::kind)) return redraw_training(path, flags);
     if (const fs::path training = training_in(path); !training.empty()) return draw_training(training, flags);
@@ -280,13 +296,15 @@ void add_report(CommandLine& line) {
                     {"ladder report study --tokens 1000000000 --epochs 3", "Also the hours of a training so long."},
                     {"ladder report report.json", "Draws a report again that another machine wrote."},
                     {"ladder report gates/GATE", "Draws a gate's page again."},
-                    {"ladder report training", "Draws the training in the folder training."}},
+                    {"ladder report training", "Draws the training in the folder training."},
+                    {"ladder report night.json", "Draws a night of experiments (ladder gate --ledger)."}},
        .common = {"--with", "--out"}});
   auto& flags = command.runs<ReportFlags>(report);
   command.heading("Arguments");
   command
-      .add_option("study", flags.studies,
-                  "one study or two, by their folders; or a report.json, a gate, a training's folder or log.jsonl")
+      .add_option(
+          "study", flags.studies,
+          "one study or two, by their folders; or a report.json, a gate, a ledger, a training's folder or log.jsonl")
       ->type_name("PATH")
       ->required()
       ->expected(1, 2);

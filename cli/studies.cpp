@@ -9,6 +9,7 @@
 #include "harness/stats/verdict.h"
 #include "plots/comparison_text.h"
 #include "plots/history_table.h"
+#include "plots/ledger_text.h"
 #include "plots/report_document.h"
 #include "plots/sentences.h"
 #include "study/archive/history_points.h"
@@ -98,7 +99,21 @@ struct MergeFlags {
   bool group_by_device = false;
 };
 
+// Ledgers of several machines, into the file --out.
+int merge_ledgers(const MergeFlags& flags) {
+  if (flags.group_by_device) throw std::invalid_argument("--group-by-device: ledgers have no such parts");
+  const fs::path out = fs::absolute(flags.out);
+  if (fs::exists(out)) throw std::invalid_argument(fmt::format("{}: exists; name another file", out.string()));
+  auto all = read_document<Ledger>(flags.shards.front());
+  for (size_t i = 1; i < flags.shards.size(); ++i) all = merged(all, read_document<Ledger>(flags.shards[i]));
+  write_document(out, all);
+  fmt::print("{}{}\n", ledger_table(all, standard_output()), printable(out.string()));
+  return 0;
+}
+
 int merge(const MergeFlags& flags) {
+  const auto is_ledger = [](const std::string& path) { return is_document(path, Ledger::kind); };
+  if (std::ranges::all_of(flags.shards, is_ledger)) return merge_ledgers(flags);
   const std::vector<MergedStudy> studies =
       merge_studies(files::named_folder(flags.out), {flags.shards.begin(), flags.shards.end()}, flags.group_by_device);
   int status = 0;
@@ -202,18 +217,23 @@ void add_merge(CommandLine& line) {
        .about =
            "Each machine measures a part of the repeats with `ladder ablate --shard i/n` and the same other "
            "flags. This command joins the parts into one study in --out, says which runs are missing, and draws the "
-           "study. It refuses parts with different plans, programs, texts or kinds of device.",
+           "study. It refuses parts with different plans, programs, texts or kinds of device.\n"
+           "Ledgers of `ladder gate --ledger` become one ledger, whose error is the sum of theirs.",
        .examples = {
            {"ladder merge shard-1 shard-2 --out whole", "Joins two shards into one study in the folder whole."},
-           {"ladder merge --group-by-device shard-* --out whole", "One study for each kind of device."}}});
+           {"ladder merge --group-by-device shard-* --out whole", "One study for each kind of device."},
+           {"ladder merge night-1.json night-2.json --out both.json", "Two machines' nights of experiments."}}});
   auto& flags = command.runs<MergeFlags>(merge);
   command.heading("Arguments");
-  command.add_option("shards", flags.shards, "folders of ladder ablate --shard")->type_name("FOLDER")->required();
+  command.add_option("shards", flags.shards, "folders of ladder ablate --shard, or ledgers")
+      ->type_name("PATH")
+      ->required();
   command.heading("What to join");
   command.add_flag("--group-by-device", flags.group_by_device,
                    "make one study for each kind of device, in a folder of --out (default: refuse different devices)");
   command.heading("Where the results go");
-  add_output(command, "--out", flags.out, "folder of the study; may already hold a part", "FOLDER")->required();
+  add_output(command, "--out", flags.out, "folder of the study; may already hold a part; of ledgers a file", "PATH")
+      ->required();
 }
 
 void add_history(CommandLine& line) {

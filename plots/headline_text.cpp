@@ -262,6 +262,17 @@ std::string speedup_headline(const Study& study, const Lead& lead) {
                      study.headline->fastest ? ", at " + in_quotes(lead.rung->title) : "");
 }
 
+// "Keep: 1.02× faster", with the commits in the table.
+std::string judgment_headline(const Study& study) {
+  const Judgment& judgment = *study.judgment;
+  const std::string word = capitalized(name_of(judgment.verdict));
+  if (judgment.pairs == 0) return word;
+  const char* const better = is_of_value(study) ? "better" : "faster";
+  const char* const worse = is_of_value(study) ? "worse" : "slower";
+  return fmt::format("{}: {} {}", word, times(std::max(judgment.ratio, 1 / judgment.ratio)),
+                     judgment.ratio >= 1 ? better : worse);
+}
+
 // ---- lines
 
 // "3.6 → 44.9", or the second alone where the first is not known or no other.
@@ -300,7 +311,11 @@ std::string figures_line(const Study& study) {
                     }) +
                     " GiB");
   }
-  if (lead) {
+  if (study.judgment) {
+    parts.push_back(fmt::format("{} {} ({:.4g} % at every look, {} of runs)", times(study.judgment->ratio),
+                                spread(study.judgment->ratio, *study.judgment), 100 * study.statistics.confidence,
+                                number_of(study.judgment->pairs, "pair")));
+  } else if (lead) {
     const std::string interval = spread(lead->speedup->ratio, *lead->speedup);
     if (!interval.empty()) {
       const std::string runs = study.from_logs ? fmt::format("{} and {} logs", first->runs_ok, last->runs_ok)
@@ -349,6 +364,7 @@ static std::string what_would_show(const Study& study) {
 
 // A program beside the last rung that is clearly faster is said before anything else.
 std::string headline_of(const Study& study) {
+  if (study.judgment) return judgment_headline(study);
   if (const auto unusable = why_unusable(study)) return "Not usable: " + unusable->what;
   const Peers peers = peers_of(study);
   const std::optional<Lead> lead = lead_of(study);
@@ -366,6 +382,12 @@ std::string headline_of(const Study& study) {
 
 std::vector<std::string> lines_of(const Study& study) {
   std::vector<std::string> lines{figures_line(study)};
+  if (study.judgment) {
+    for (const std::string& reason : study.judgment->reasons) lines.push_back(capitalized(reason) + ".");
+    lines.push_back(capitalized(study.judgment->next) + ".");
+    std::erase(lines, "");
+    return lines;
+  }
   if (study.mode == Mode::sweep && best_at_largest(study) != nullptr) lines.push_back(sweep_headline(study) + ".");
   // A quick look's last rung has every optimization, not only the one that it is called by.
   const std::vector<NamedRatio> worths = study.quick || study.from_logs ? std::vector<NamedRatio>{} : worths_of(study);

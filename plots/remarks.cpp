@@ -308,7 +308,7 @@ StudySaid said_of(const Study& as_measured, const std::vector<ReportedRun>& runs
   const Study study = without_claims(as_measured);
   StudySaid said{{.title = title_of(study),
                   .headline = headline_of(study),
-                  .lines = why_unusable(study) ? std::vector<std::string>{} : lines_of(study),
+                  .lines = why_unusable(study) && !study.judgment ? std::vector<std::string>{} : lines_of(study),
                   .remarks = remarks_of(study, runs, noise),
                   .command = command_again(study)},
                  {},

@@ -31,7 +31,7 @@ from sections import all_figures
 
 # (the page's file, the charts that it may have, what makes it) of each kind of document
 PAGES = {"report": ("report", charts.OF_STUDY + charts.OF_REPORT, study_view.view), "gate": ("gate", charts.OF_GATE, views.view_gate),
-         "training_report": ("report", charts.OF_TRAINING, views.view_training)}
+         "training_report": ("report", charts.OF_TRAINING, views.view_training), "ledger": ("report", charts.OF_LEDGER, views.view_ledger)}
 
 
 class Refused(Exception):

@@ -6,7 +6,7 @@ import charts
 from charts.comparisons import word_of
 from sections import Beside, Cell, Code, Fold, Line, Page, Table, figures, flatten, folded, remarks, values
 from study_view import interval
-from words import clean, digits3, memory, number_of, percent, times, unit_of
+from words import clean, digits3, memory, number_of, percent, plain, times, unit_of
 
 
 def entries_of(gate):
@@ -50,6 +50,31 @@ def view_gate(gate):
         blocks.append(Fold("circumstances", ["Circumstances"], [values("Circumstances that all rungs share", common_setting(entries))] + [
             Fold(f"recipe-{place}", [f"Recipe of {clean(e['label'])}"], [values("Recipe", flatten(e["recipe"]))]) for place, e in enumerate(entries) if e["recipe"]]))
     return Page(gate["said"], blocks, "gate.json")
+
+
+# ---- nights of experiments
+
+
+def experiment_row(number, entry):
+    judged = entry.get("judgment")
+    head = [str(number), clean(entry["head"])[:7], clean(entry["expectation"]["text"])]
+    if not judged:
+        return [*head, "interrupted", "—", "", "", ""]
+    ratio = Cell(times(judged["ratio"]), interval(judged, times), "strong") if judged["pairs"] else "—"
+    return [*head, judged["verdict"], ratio, str(judged["pairs"]), f"{plain(judged['evidence'])} of {plain(judged['needed'])}",
+            clean(judged["reasons"][0]) if judged["reasons"] else ""]
+
+
+def view_ledger(ledger):
+    drawn, _ = figures(charts.OF_LEDGER, ledger)
+    heads = [("", True), ("head", False), ("expected", False), ("verdict", False), ("ratio", True), ("pairs", True), ("evidence", False), ("why", False)]
+    rows = [experiment_row(i + 1, entry) for i, entry in enumerate(ledger["experiments"])]
+    return Page(ledger["said"], [*drawn.values(), Fold("experiments", ["Every experiment"], [Table("Every experiment", heads, rows)]),
+                Fold("trust", ["Can it be trusted?"], [
+                    Line("**Ratio**: how many times better head is, from pairs of fresh processes; its interval holds at every look (95 %)."),
+                    Line("**Evidence**: how much likelier the pairs are with a gain than without. A change is kept when it reaches what is needed; "
+                         "how much that is follows from the error that the night has left (docs/power.md)."),
+                    Line("**Discard**: the gain that was wanted, or that so many pairs can show, is excluded; or head failed, or learns something else.")])], "ledger.json")
 
 
 # ---- trainings

@@ -67,6 +67,10 @@ struct Metric {
 
   // What is compared: less is better.
   [[nodiscard]] double cost(double value) const { return better == Better::higher ? 1 / value : value; }
+  // Whether other work changes it.
+  [[nodiscard]] bool depends_on_time() const { return pattern.empty() || until_s; }
+  // Else the losses are what is compared, or how far they have come.
+  [[nodiscard]] bool is_whole_time() const { return pattern.empty() && !to_loss; }
 
   LADDER_FIELDS(Metric, (name, {.least = 1, .most = 60}), (pattern, absent), (to_loss, absent), better,
                 (until_s, {.none = None::absent, .above = 0}))

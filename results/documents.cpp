@@ -1,4 +1,5 @@
 // Reading and writing of the structs that headers declare as LADDER_COMPILED_ONCE.
+#include "results/experiment.h"
 #include "results/ladder.h"
 #include "results/report.h"
 #include "results/trace.h"
@@ -18,6 +19,7 @@ LADDER_COMPILED(Environment)
 LADDER_COMPILED(GateResult)
 LADDER_COMPILED(History)
 LADDER_COMPILED(Ladder)
+LADDER_COMPILED(Ledger)
 LADDER_COMPILED(Mfu)
 LADDER_COMPILED(MonitorSummary)
 LADDER_COMPILED(Observations)

@@ -168,6 +168,9 @@ void Plan::check(const std::string& where) const {
   check_runs(*this, where);
   check_mode(*this, where);
   check_quick(*this, where);
+  if (commands && commands->expects && rungs.size() != 2) {
+    throw std::invalid_argument(where + ": an experiment has two commands, base and head");
+  }
 }
 
 }  // namespace results

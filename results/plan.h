@@ -7,6 +7,7 @@
 #include "harness/lines/step_pace.h"
 #include "harness/stats/verdict.h"
 #include "results/common.h"
+#include "results/experiment.h"
 #include "results/observations.h"
 
 #include <array>
@@ -167,10 +168,11 @@ struct CommandTerms {
   bool guards_losses = true;
   std::optional<Metric> metric = {};         // none: the time of a step
   bool from_logs = false;                    // of runs that nobody watched (`ladder read`): they are no pairs
+  std::optional<Expectation> expects = {};   // of `ladder gate --expect`: base and head
   std::map<std::string, std::string> files;  // the commands' own, and "." for where they run, each with a SHA-256
 
   LADDER_FIELDS(CommandTerms, (files, {.none = None::absent, .pattern = sha256_pattern}), (as_is, absent),
-                (hook, absent), (metric, absent), (from_logs, absent), (steps_from, absent),
+                (hook, absent), (metric, absent), (from_logs, absent), (expects, absent), (steps_from, absent),
                 (tokens_per_step, {.none = None::absent, .least = 1}), guards_losses)
 };
 

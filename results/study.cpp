@@ -88,6 +88,7 @@ std::optional<Unusable> why_unusable(const Study& study) {
                                              : runs + " were disturbed",
                     .remedy = remedy_for(disturbed)};
   }
+  if (study.judgment) return std::nullopt;  // which counts with few pairs, too
   std::vector<std::string> reasons;
   bool any = false;
   const auto look = [&](const Bounds& bounds, int64_t pairs) {

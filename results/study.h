@@ -4,6 +4,7 @@
 
 #include "harness/stats/stats.h"
 #include "results/common.h"
+#include "results/experiment.h"
 #include "results/record.h"
 #include "results/trace.h"
 
@@ -269,8 +270,9 @@ struct Study {
   Workload workload;
   StudyPlan plan;
   std::optional<TypedLine> typed;
-  std::optional<Metric> metric;  // none: the time of a step
-  bool from_logs = false;        // its runs were made before, and are no pairs (`ladder read`)
+  std::optional<Metric> metric;      // none: the time of a step
+  bool from_logs = false;            // its runs were made before, and are no pairs (`ladder read`)
+  std::optional<Judgment> judgment;  // of `ladder gate --expect`
   NamedDevice device;
   Statistics statistics;
   std::optional<Headline> headline;
@@ -288,8 +290,8 @@ struct Study {
   void check(const std::string& where) const;
 
   LADDER_FIELDS(Study, id, created, finished, (quick, absent), mode, (swept, absent), ladder, (workload, absent), plan,
-                (typed, absent), (metric, absent), (from_logs, absent), device, statistics, headline, rungs,
-                attribution, runs, warnings, environment, (hashes, absent), (sha256, absent))
+                (typed, absent), (metric, absent), (from_logs, absent), (judgment, absent), device, statistics,
+                headline, rungs, attribution, runs, warnings, environment, (hashes, absent), (sha256, absent))
 };
 
 // What to do about disturbed runs with these flags, before they are made anew: "stop the other work".

@@ -5,6 +5,7 @@
 #include "harness/process/utc.h"
 #include "harness/stats/stats.h"
 #include "study/attribution.h"
+#include "study/experiment.h"
 #include "study/judge.h"
 #include "study/looks.h"
 #include "study/measured.h"
@@ -500,6 +501,17 @@ Environment environment_of(const Plan& plan, const Measured& measured, const std
   return environment;
 }
 
+// An experiment ends before all of its pairs are made.
+Plan made_part(Plan plan, const fs::path& folder) {
+  int64_t repeats = 1;
+  for (const PlannedRun& run : plan.runs) {
+    if (fs::exists(record_file(folder, run.id))) repeats = std::max(repeats, run.repeat + 1);
+  }
+  plan.repeats = repeats;
+  std::erase_if(plan.runs, [&](const PlannedRun& run) { return run.repeat >= repeats; });
+  return plan;
+}
+
 }  // namespace
 
 Workload planned_workload(const Plan& plan) {
@@ -516,7 +528,8 @@ Workload planned_workload(const Plan& plan) {
           .data = {.source = fs::path(planned.data).filename().string()}};
 }
 
-Study analyse(const Plan& plan, const fs::path& folder, const std::optional<Earlier>& earlier) {
+Study analyse(const Plan& declared, const fs::path& folder, const std::optional<Earlier>& earlier) {
+  const Plan plan = declared.commands && declared.commands->expects ? made_part(declared, folder) : declared;
   const Measured measured = read_records(plan, folder);
   Study study{.id = plan.id,
               .created = created_of(plan, measured, earlier),
@@ -568,9 +581,12 @@ Study analyse(const Plan& plan, const fs::path& folder, const std::optional<Earl
   warn_of_unwatched(measured, warnings);
   warn_of_cache(plan, measured, warnings);
   warn_of_sittings(measured, warnings);
-  if (!study.from_logs) warn_of_load(study.environment, warnings);
+  if (!study.from_logs && (!study.metric || study.metric->depends_on_time())) {
+    warn_of_load(study.environment, warnings);
+  }
   study.headline = headline_of(plan, measured, rungs, reference, last);
   study.attribution = worths_of(plan, measured, rungs);
+  if (plan.commands && plan.commands->expects) study.judgment = judgment_of(plan, measured, rungs);
   return study;
 }
 

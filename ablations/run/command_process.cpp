@@ -303,6 +303,7 @@ Record CommandProcess::record(const PlannedRun& run, const std::vector<std::stri
   for (const std::string& flag : {harness::flag(lost_share), harness::flag_of_pause(timed)}) {
     if (!flag.empty()) record.flags->push_back(flag);
   }
+  if (metric_ && !plan_.commands->metric->depends_on_time()) record.flags->clear();  // its seconds are only shown
   return record;
 }
 

@@ -64,13 +64,14 @@ bool waits_for_second(const fs::path& file, const Record& record) {
 class Runner {
  public:
   Runner(const Plan& plan, PlanIdentity identity, fs::path folder, const RunMaker& maker, double budget_s,
-         const std::vector<double>& run_s)
+         const std::vector<double>& run_s, const IsEnough& is_enough)
       : plan_(plan),
         identity_(std::move(identity)),
         folder_(std::move(folder)),
         maker_(maker),
         budget_s_(budget_s),
-        run_s_(run_s) {}
+        run_s_(run_s),
+        is_enough_(is_enough) {}
 
   Outcome carry_out() {
     std::vector<Due> due = due_runs();
@@ -96,6 +97,7 @@ class Runner {
         fmt::print(stderr, "a failed run decides the gate; runs that are not made: {}\n", due.size() - i - 1);
         break;
       }
+      if (is_enough_ && !outcome_.interrupted && is_enough_(due[i].run.repeat + 1)) break;
     }
     outcome_.not_made_again += disturbed_.size();
     return outcome_;
@@ -255,11 +257,11 @@ class Runner {
     return record;
   }
 
-  // A gate's records and programs with their SHA-256, which no run of one program may touch. Empty for a study, whose
-  // runs are all of one program.
+  // The records and programs of a gate or an experiment with their SHA-256, which no run of one program may touch.
+  // Empty for another study, whose runs are all of one program.
   [[nodiscard]] std::map<std::string, std::string> kept_files() const {
     std::map<std::string, std::string> files;
-    if (!plan_.gate) return files;
+    if (!plan_.gate && !(plan_.commands && plan_.commands->expects)) return files;
     const auto add = [&](const fs::path& file) { files[file.string()] = files::sha256_of_file(file); };
     for (const Rung& rung : plan_.rungs) {
       if (!rung.program.empty() && !rung.command) add(rung.program);
@@ -309,6 +311,7 @@ class Runner {
   const RunMaker& maker_;
   double budget_s_;
   const std::vector<double>& run_s_;  // by rung
+  const IsEnough& is_enough_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::map<Maker, Record> first_of_;                               // each one's first record
   std::deque<Due> disturbed_;                                      // to be made again at the end of their repeat
@@ -323,14 +326,14 @@ class Runner {
 }  // namespace
 
 Outcome carry_out(const Plan& plan, const fs::path& folder, const RunMaker& maker, double budget_s,
-                  const std::vector<double>& run_s) {
+                  const std::vector<double>& run_s, const IsEnough& is_enough) {
   const harness::FolderLock lock(folder);
   check_has_no_links(folder);
   for (const char* part : {"records", "logs"}) files::make_folder_in(folder, part);
   const Plan whole = open_study(folder);
   check_records_are_of(whole, folder, Unnamed::refused);
   remove_unfinished_files(whole, folder);
-  return Runner(plan, plan_identity(whole), folder, maker, budget_s, run_s).carry_out();
+  return Runner(plan, plan_identity(whole), folder, maker, budget_s, run_s, is_enough).carry_out();
 }
 
 void check_goes_on_here(const Plan& plan, const fs::path& folder, const Environment& here) {

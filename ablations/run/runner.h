@@ -27,6 +27,9 @@ struct Outcome {
   size_t not_made_again = 0;  // disturbed runs that it left as they were
 };
 
+// Whether no more runs are needed, asked after each repeat with the number of those that are there.
+using IsEnough = std::function<bool(int64_t repeats)>;
+
 // Makes the runs of the plan's shard that have no good record yet, in the plan's order. `plan` is FOLDER/plan.json or
 // its first repeats. run_s: the estimated seconds of a run, for each rung; empty: not known. Budget: no run begins more
 // than budget_s seconds after the call; 0: no limit. With a budget the first repeat begins with the rungs that others
@@ -36,7 +39,7 @@ struct Outcome {
 // while another runner works in the folder, and for a record of another plan. Throws harness::Unfit if the other runs
 // need another machine or program. Throws it, too, if the text or a gate's program was replaced meanwhile.
 Outcome carry_out(const Plan& plan, const std::filesystem::path& folder, const RunMaker& maker, double budget_s,
-                  const std::vector<double>& run_s = {});
+                  const std::vector<double>& run_s = {}, const IsEnough& is_enough = {});
 
 // Throws harness::Unfit for another machine or program, as carry_out does, before anything is written.
 void check_goes_on_here(const Plan& plan, const std::filesystem::path& folder, const Environment& here);

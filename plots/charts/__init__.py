@@ -33,6 +33,7 @@ OF_STUDY = [*LEADING, "peers", "memory", "phases", "phases_of_all", "steps", "lo
 OF_REPORT = ["side_by_side", "roofline", "history", "gate"]
 OF_TRAINING = ["training_loss", "training_speed", "learning_rate", "norm"]
 OF_GATE = ["gate", "pairs"]
+OF_LEDGER = ["experiments"]
 FILES = {**dict.fromkeys(["gate", "pairs", "side_by_side"], "comparisons"), **dict.fromkeys(["memory", "energy"], "costs"), "phases_of_all": "phases",
          **dict.fromkeys(OF_TRAINING, "training")}
 

@@ -54,6 +54,39 @@ def test_a_gate_and_a_history_have_files_of_their_own(tmp_path):
     assert done.stdout == f"Open {tmp_path / 'history' / 'out' / 'history.svg'}\n" and len(files_in(tmp_path / "history" / "out")) == 3
 
 
+def night(*verdicts):
+    """A ledger with one experiment of each verdict; None: it was interrupted."""
+    judged = {"keep": (1.02, 5), "discard": (0.99, 2), "undecided": (1.004, 16)}
+
+    def entry(i, verdict):
+        ratio, pairs = judged.get(verdict, (1, 0))
+        begun = {"started": f"2026-11-30T0{i}:00:00Z", "base": "b" * 40, "head": f"{i}ead" + "0" * 36, "command": "python train.py", "device": "AMD EPYC",
+                 "metric": "ms/step", "folder": "gates/x", "expectation": {"text": "better", "least_gain": 0, "level": 0.0009, "most_pairs": 16,
+                                                                          "noise_squares": 0, "noise_freedom": 0}}
+        return begun if verdict is None else begun | {"judgment": {
+            "verdict": verdict, "ratio": ratio, "lo": None if pairs == 2 else ratio - 0.01, "hi": None if pairs == 2 else ratio + 0.01, "pairs": pairs,
+            "runs": 2 * pairs, "evidence": 12.5, "needed": 1000, "least_shown": 0.01, "gains": [0.0] * pairs, "reasons": ["why <b>so</b>"], "next": ""}}
+
+    said = {"title": "AMD EPYC", "headline": f"{len(verdicts)} experiments", "lines": [], "remarks": [], "command": ""}
+    return valid({"kind": "ledger", "schema_version": 1, "created": "2026-11-30T00:00:00Z", "error": 0.05, "said": said,
+                  "experiments": [entry(i, verdict) for i, verdict in enumerate(verdicts)]})
+
+
+def test_a_night_shows_every_experiment_and_what_was_kept(tmp_path):
+    done, folder = written(night("discard", "keep", None, "undecided", "keep"), tmp_path), tmp_path / "out"
+    assert (done.returncode, done.stderr) == (0, "")
+    assert files_in(folder) == sorted(["report.html", "report.md", *(f"charts/experiments.{end}" for end in ("svg", "png", "vl.json"))])
+    rows = json.loads((folder / "charts/experiments.vl.json").read_text())["data"]["values"]
+    assert [row["n"] for row in rows] == [1, 2, 4, 5] and rows[-1]["together"] == pytest.approx(1.02**2)
+    page_text = (folder / "report.html").read_text()
+    assert page_text.count("interrupted") == 1 and "why &lt;b&gt;so" in page_text and "12.5 of 1,000" in page_text
+
+
+def test_a_night_without_a_pair_has_no_chart(tmp_path):
+    assert written(night(None), tmp_path).returncode == 0
+    assert files_in(tmp_path / "out") == ["report.html", "report.md"]
+
+
 def test_no_chart_of_another_study_stays(tmp_path):
     study = make(runs=1)
     for r in study["rungs"]:

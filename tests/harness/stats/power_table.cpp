@@ -2,6 +2,7 @@
 #include "ablations/techniques/techniques.h"
 #include "harness/stats/verdict.h"
 #include "tests/harness/simulated_machine.h"
+#include "tests/harness/stats/night_tables.h"
 #include "tests/study/simulated_history.h"
 #include "tests/study/simulated_losses.h"
 
@@ -319,4 +320,5 @@ int main() {
     fmt::print("| {} | {:.1f} % | {} | {:.1f} % | {} |\n", troubles.name, 100 * ranks.covered, percent(ranks.found),
                100 * median.covered, percent(median.found));
   }
+  fmt::print("\n{}", night_tables());
 }

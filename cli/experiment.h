@@ -1,0 +1,23 @@
+// `ladder gate --expect`: pairs are made until it is clear whether head is kept, and a ledger keeps the error of all
+// experiments of a night.
+#pragma once
+
+#include "cli/gate_run.h"
+#include "results/plan.h"
+
+#include <filesystem>
+#include <string>
+
+namespace cli {
+
+// What the flags expect, and the metric that is compared. Throws std::invalid_argument that names the flag, or that
+// says why the ledger cannot be read.
+CommandTerms experiment_terms(const GateFlags& flags);
+
+// Makes the experiment of a plan whose two commands were tried, and enters it into the ledger. Returns the exit status.
+int run_experiment(Plan plan, const std::filesystem::path& out, const GateFlags& flags);
+
+// Says that an experiment ended before its first run, because of head or not. Returns the exit status.
+int tell_no_run(const GateFlags& flags, harness::Decision verdict, const std::string& why);
+
+}  // namespace cli
