@@ -100,8 +100,10 @@ std::string failure_of_command(const Record& record, const Plan& plan, const Pla
   }
   const std::vector<int64_t>& steps = record.command->steps;
   const RunTiming& timing = record.timing;
-  if (record.command->text != plan.rungs[run.rung].command->text) return "its command is not the planned one";
-  if (record.command->commit.value_or("") != plan.rungs[run.rung].program) return "its commit is not the planned one";
+  const Rung& rung = plan.rungs[run.rung];
+  const std::string& commit = rung.program.empty() ? rung.command->trial.commit : rung.program;
+  if (record.command->text != rung.command->text) return "its command is not the planned one";
+  if (record.command->commit.value_or("") != commit) return "its commit is not the planned one";
   if (steps.size() != timing.step_ms.size() + 1 || record.command->seconds.size() != steps.size() ||
       timing.loss.size() != timing.step_ms.size()) {
     return fmt::format("it has {} times, {} losses and {} lines", timing.step_ms.size(), timing.loss.size(),

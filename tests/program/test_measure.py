@@ -103,6 +103,16 @@ def test_a_program_that_never_ends_is_ended_and_that_is_no_failure(measure, stud
     assert not processes_with(str(tmp_path / "study"))
 
 
+def test_a_study_in_a_repository_is_resumed_and_verified(measure, ladder, here, tmp_path):
+    for words in (["init", "-q"], ["add", "loop.py"], ["-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-q", "-m", "One"]):
+        subprocess.run(["git", *words], cwd=here, check=True)
+    assert measure(LOOP_PY).returncode in MEASURED
+    done = measure(LOOP_PY, "--resume", short=())
+    assert "repeat 1" not in done.stderr, done.stderr  # no run is made again
+    verified = ladder("verify", tmp_path / "study")
+    assert verified.returncode == 0, verified.stdout + verified.stderr
+
+
 def test_a_program_that_fails_later_is_a_failed_run(measure, study, tmp_path) -> None:
     """The trial was well; so one of the two runs of the second command is missing."""
     fails = f"if [ -e tried ]; then echo 'out of luck' >&2; exit 5; fi; echo > tried; {LOOP_PY}"
