@@ -128,7 +128,9 @@ int run_experiment(Plan plan, const fs::path& out, const GateFlags& flags) {
     if (pairs >= fewest) {
       const Judgment so_far = *study::analyse(plan, out).judgment;
       fmt::print(stderr, "{}\n", printable(so_far.reasons.front()));
-      if (so_far.verdict != Decision::undecided || so_far.pairs < pairs) return true;
+      const bool repeats_itself =
+          std::ranges::all_of(so_far.gains, [&](double gain) { return gain == so_far.gains[0]; });
+      if (so_far.verdict != Decision::undecided || so_far.pairs < pairs || repeats_itself) return true;
     }
     const double used_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
     return expected.budget_s && used_s + pair_s > *expected.budget_s;

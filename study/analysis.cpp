@@ -578,6 +578,7 @@ Study analyse(const Plan& declared, const fs::path& folder, const std::optional<
   add_peers(measured, rungs);
   add_explanations(plan, folder, rungs);
   warn_of_rungs(plan, measured, rungs, warnings);
+  if (!study.from_logs && repeat_themselves(plan, measured)) warnings.emplace_back(one_number_each);
   warn_of_unwatched(measured, warnings);
   warn_of_cache(plan, measured, warnings);
   warn_of_sittings(measured, warnings);

@@ -91,6 +91,13 @@ Judgment judgment_of(const Plan& plan, const Measured& measured, const std::vect
     judgment.verdict = verdict;
     judgment.reasons.insert(judgment.reasons.begin(), why);
   };
+  if (judgment.pairs > 1 && repeat_themselves(plan, measured)) {
+    if (judgment.gains.front() == 0) {
+      decide(Decision::discard, "all runs of base and head have the same number");
+    } else {
+      decide(Decision::undecided, one_number_each);
+    }
+  }
   if (rungs[0].status == RungStatus::failed) {
     decide(Decision::undecided, "base has no number: " + rungs[0].reason);
   } else if (rungs[1].status == RungStatus::failed || rungs[1].status == RungStatus::unproven) {

@@ -144,6 +144,15 @@ static void add_costs(const Plan& plan, Measured& measured) {
   }
 }
 
+bool repeat_themselves(const Plan& plan, const Measured& measured) {
+  const auto repeats_itself = [](const RunsByRepeat& runs) {
+    const auto is_first = [&](const auto& run) { return run.second.cost == runs.begin()->second.cost; };
+    return runs.size() > 1 && std::ranges::all_of(runs, is_first);
+  };
+  return plan.commands && plan.commands->metric && !plan.commands->metric->pattern.empty() &&
+         std::ranges::all_of(measured.runs_of, repeats_itself);
+}
+
 Measured read_records(const Plan& plan, const fs::path& folder) {
   Measured measured;
   measured.runs_of.resize(plan.rungs.size());

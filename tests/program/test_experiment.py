@@ -119,6 +119,15 @@ def test_a_number_is_judged_as_a_time_is(experiment, repository):  # noqa: F811
     assert experiment(*metric, "--better", "higher", command=command, flags=[])[0] == 1
 
 
+@pytest.mark.parametrize("head, status, why", [(0.97, 3, "let {repeat} in the command be the seed"), (1.0, 1, "have the same number")])
+def test_a_number_that_chance_does_not_change_is_no_evidence(experiment, repository, head, status, why):  # noqa: F811
+    (repository / "value.py").write_text(VALUE.replace("0.002", "0"))
+    commit(repository, loss=1.0)
+    commit(repository, loss=head, more="# another comment")
+    done, said, error = experiment("--metric", r"val_bpb: (?P<value>\S+)", "--expect", "better", "--better", "lower", command=("python3", "value.py"), flags=[])
+    assert done == status and said["pairs"] == 2 and why in said["reasons"][0], error
+
+
 def test_a_head_that_learns_something_else_or_fails_is_discarded(experiment, repository):  # noqa: F811
     commit(repository, 0.004)
     commit(repository, 0.003, 0.001, loss=3.0)

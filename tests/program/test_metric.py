@@ -1,5 +1,9 @@
 """`ladder measure --metric`: whole runs are compared by what they print last, or by how long they take."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 from conftest import MEASURED, read_json, records
 from measuring import LOOP_PY, here, measure, message, program, study  # noqa: F401
@@ -99,3 +103,22 @@ def test_a_folder_goes_on_with_its_metric(measure, study, tmp_path) -> None:
     done = measure(*arguments[6:], "--resume", short=())
     assert done.returncode in MEASURED and "1 to go" in done.stderr, done.stderr
     assert len(records(tmp_path / "study")) == len(kept)
+
+
+def test_a_number_that_every_run_has_is_doubted(measure, study) -> None:
+    done = measure("--metric", VALUE, "--better", "lower", "--repeats", "2", "a: echo val_loss: 4", "b: echo val_loss: 3.9", short=())
+    assert done.returncode in MEASURED, done.stderr
+    assert any("let {repeat} in the command be the seed" in warning for warning in study()["warnings"])
+
+
+def test_other_work_changes_no_number(measure, tmp_path) -> None:
+    """It would a time, also one that --until gives."""
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * os.cpu_count())]
+    try:
+        counts = program("i = 0\nfor i in range(6000000): pass\nprint('val_loss:', 4)")
+        assert measure("--metric", VALUE, "--better", "lower", "--repeats", "2", counts, "+ {repeat}", short=()).returncode in MEASURED
+    finally:
+        for one in busy:
+            one.kill()
+            one.wait()
+    assert [record["flags"] for record in records(tmp_path / "study").values()] == [[]] * 4
