@@ -22,8 +22,9 @@ double log_mean_exp_chi(double c, double freedom) {
   const double n = freedom - 1;
   const double peak = (c + std::sqrt(c * c + 4 * n)) / 2;
   const auto log_density = [&](double w) { return (n > 0 ? n * std::log(w) : 0) - w * w / 2 + c * w; };
-  constexpr int points = 160;
-  const double lo = std::max(1e-12, peak - 8), step = (peak + 8 - lo) / points;
+  constexpr int points = 80;
+  constexpr double reach = 6.5;  // beyond it lie less than 1e-9
+  const double lo = std::max(1e-12, peak - reach), step = (peak + reach - lo) / points;
   const double highest = log_density(std::max(peak, lo));
   double sum = 0;
   for (int i = 0; i <= points; ++i) {
