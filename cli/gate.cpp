@@ -25,6 +25,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -129,6 +130,7 @@ Plan plan_of(const GateFlags& flags, const std::vector<CommitSide>& sides) {
             .warmup_steps = flags.workload.warmup.value_or(10),
             .timed_steps = flags.workload.steps.value_or(30),
             .repeats = pairs,
+            .order_seed = files::random_number() % 1000000000,
             .run_limit_s = static_cast<double>(flags.limit_s),
             .rungs = arms_of(command_text(flags.command), sides)};
   plan.gate = terms_of(flags, pairs);
@@ -221,8 +223,10 @@ int gate_of_commits(const GateFlags& flags) {
   write_document(out / "plan.json", plan);
   begun.has_plan();
   fmt::print(stderr, "base: {}\nhead: {}\n", sides[0].commit, sides[1].commit);
+  std::vector<std::set<fs::path>> code;
+  for (const CommitSide& side : sides) code.push_back(side.code);
   const int status = run_gate(
-      plan, out, [&](const Plan& part) { return commands(part, out); }, {}, "begin a new gate to judge",
+      plan, out, [&](const Plan& part) { return commands(part, out, code); }, {}, "begin a new gate to judge",
       printed_as(flags.json, flags.markdown, false));
   return status;
 }
