@@ -11,6 +11,7 @@
 #include "study/rung_summary.h"
 #include "study/trace/divided_step.h"
 #include "study/trace/explain.h"
+#include "study/tricks.h"
 #include "text/figures.h"
 
 #include <fmt/format.h>
@@ -544,6 +545,7 @@ Study analyse(const Plan& plan, const fs::path& folder, const std::optional<Earl
     study.finished = study.from_logs ? study.created : measured.last_started;  // a log may not say when it began
   }
   study.device = named_device(plan, study.environment);
+  study.found = tricks_in(plan, measured.runs_of);
 
   Rungs& rungs = study.rungs;
   Lines& warnings = study.warnings;
