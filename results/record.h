@@ -158,8 +158,8 @@ struct CommandRanks {
 // Steps that a command made after its timed ones, which a few runs go on for.
 struct LaterSteps {
   int64_t steps = 0;
-  std::optional<double> ms;              // median of a step; none: fewer than 8 lines came
-  std::optional<double> cpu_ms;          // processor time of a step; none: not known
+  std::optional<double> ms;      // median of a step; none: fewer than 8 lines came
+  std::optional<double> cpu_ms;  // processor time of a step, or of all that was waited if none came; none: not known
   std::optional<double> processor_lost;  // share of their time that other work took; none: not known
 
   LADDER_FIELDS(LaterSteps, (steps, from_0), (ms, {.none = None::absent, .least = 0, .most = 1e12}),

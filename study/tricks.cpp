@@ -121,7 +121,8 @@ void find_pace_after(const Pair& pair, auto found) {
                             digits3(harness::median(change.reference_later_ms))));
 }
 
-// Steps that end with the timed ones, while the program goes on and the reference's steps go on.
+// Steps that end with the timed ones, while the program sleeps and the reference's steps go on. One that evaluates then
+// does not sleep.
 void find_end(const Pair& pair, auto found) {
   int64_t ended = 0, runs = 0;
   for (const auto& [repeat, run] : pair.runs) {
@@ -129,10 +130,11 @@ void find_end(const Pair& pair, auto found) {
     if (!run.command->later || !run.command->ended_by_us || other == pair.reference_runs.end()) continue;
     if (!other->second.command->later || !other->second.command->later->ms) continue;
     ++runs;
-    ended += run.command->later->steps <= 1 ? 1 : 0;
+    const LaterSteps& later = *run.command->later;
+    ended += !later.ms && later.cpu_ms.value_or(INFINITY) < 0.1 * run.window_ms ? 1 : 0;
   }
   if (runs < fewest_runs || ended < runs) return;
-  found("end", fmt::format("it made no more steps after the timed ones, in {} runs that went on", runs));
+  found("end", fmt::format("after its timed steps it only slept, in {} runs that went on", runs));
 }
 
 // A first run, the trial, whose step took more of the processor than those of all later ones, while the reference's did

@@ -1,5 +1,6 @@
 #include "ablations/run/command_process.h"
 
+#include "ablations/run/meddling.h"
 #include "ablations/run/run_setting.h"
 #include "files/files.h"
 #include "files/printable.h"
@@ -520,8 +521,8 @@ std::optional<LaterSteps> CommandProcess::later() const {
   const std::vector<StepLine>& lines = later_->lines();
   LaterSteps later{.steps = lines.empty() ? 0 : lines.back().step - window_.lines().back().step};
   if (std::ssize(lines) > harness::least_intervals) later.ms = harness::median(later_->timed_ms());
-  const int64_t made = later_step_ - after_step_;
-  if (!after_ || !later_after_ || made <= 0) return later;
+  const int64_t made = std::max<int64_t>(1, later_step_ - after_step_);
+  if (!after_ || !later_after_) return later;
   const double ran_s = later_after_->ran_s - after_->ran_s;
   const int cores = harness::this_cpu().logical_cores;
   const int threads = std::clamp(static_cast<int>(std::lround(ran_s / later_s_)), 1, cores);
@@ -585,7 +586,7 @@ bool CommandProcess::turn() {
 void CommandProcess::watch_processes() {
   const auto is_known = [](const Found& one) { return one.kind == "priority"; };
   if (std::ranges::any_of(found_, is_known)) return;
-  const int ours = ::getpriority(PRIO_PROCESS, 0), policy = ::sched_getscheduler(0);
+  const int ours = inherited().nice, policy = ::sched_getscheduler(0);
   for (const pid_t pid : tree_) {
     errno = 0;
     const int nice = ::getpriority(PRIO_PROCESS, static_cast<id_t>(pid)), error = errno,
