@@ -1,0 +1,7 @@
+"""An honest training of a hundred steps."""
+
+import small
+
+training = small.Training(small.flags().seed)
+for step in range(100):
+    small.say(step, training.step(step))
