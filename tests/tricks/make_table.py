@@ -21,7 +21,8 @@ What a program can do to look faster than it is, and what `ladder measure` and `
 `LADDER=build/release/ladder python3 tests/tricks/make_table.py > docs/tricks.md`.
 
 **{caught} of {all} are found or harmless. Of {honest} honest scripts that look alike, {accused} accused.**
-What is found stands first, and the exit status is 1. *Harmless*: it cannot change the verdict. Figures are of one run, on a busy machine.
+What is found stands first, and the exit status is 1. *Harmless*: it cannot change the verdict. Figures are of one run, on a machine where
+other work took most of two cores; "not usable" is what was said of most of these times.
 Give the seed as `{{seed}}`: nobody can know it before the study, so no table has its losses.
 
 | what it does | outcome | what was said |
@@ -29,8 +30,9 @@ Give the seed as `{{seed}}`: nobody can know it before the study, so no table ha
 """
 TAIL = """
 
-The limits are wide, so that chance accuses nobody: a pace that is under 15 % slower after the timed steps is not seen, nor losses that leave
-the first command's by under 5 % in the last third of the steps. None of these scripts has run on a GPU.
+A sleep in the timed steps alone is seen only where little else runs. The limits are wide, so that chance accuses nobody: a pace that is
+under 15 % slower after the timed steps is not seen, nor losses that leave the first command's by under 5 % in the last third of the steps.
+None of these scripts has run on a GPU.
 """
 
 
@@ -43,7 +45,8 @@ def main():
             if script.name in known:
                 continue
             known[script.name] = trying.try_script(script, ladder, environment)._asdict()
-            print(script.name, known[script.name]["outcome"], trying.fits(script, trying.Tried(**known[script.name])) or "as expected", file=sys.stderr, flush=True)
+            why = trying.fits(script, trying.Tried(**known[script.name]))
+            print(script.name, known[script.name]["outcome"], why or "as expected", file=sys.stderr, flush=True)
             if kept:
                 kept.write_text(json.dumps(known), encoding="utf-8")
     tried = {name: trying.Tried(**one) for name, one in known.items()}
@@ -51,16 +54,16 @@ def main():
     accused = sum(bool(trying.fits(script, tried[script.name])) for script in honest)
     caught = {script.name for script in cheats if script.outcome != "open" and not trying.fits(script, tried[script.name])}
     rows = [row(script, tried[script.name], script.name in caught) for script in cheats]
-    head = HEAD.format(caught=len(caught), all=len(cheats), honest=len(honest), accused=f"{accused} {'is' if accused == 1 else 'are'}" if accused else "none is")
+    words = f"{accused} {'is' if accused == 1 else 'are'}" if accused else "none is"
+    head = HEAD.format(caught=len(caught), all=len(cheats), honest=len(honest), accused=words)
     print(head + "\n".join(sorted(rows, key=lambda line: ("| open" in line, "| harmless" in line))) + TAIL.rstrip("\n"))
 
 
 def row(script, tried, is_caught):
     outcome = script.outcome.split()[0] if is_caught else "open"
-    said = re.sub(r"^“trick”: |^ladder: |^.*/study: ", "", tried.sentence)
-    said = re.sub(r"; the two are different trainings.*|^.*: its runs were made under other circumstances: |; resume there.*", "", said).strip(" .")
-    if not said or outcome == "open":
-        said = f"nothing; it is {tried.ratio:.2f}x as fast" if tried.ratio else said
+    said = re.sub(r"^.*/study: |^“trick”: |^ladder: |; the two are different trainings.*", "", tried.sentence).strip(" .")
+    if tried.ratio and (not said or outcome == "open"):
+        said = f"nothing; it is {tried.ratio:.2f}x as fast{', not usable' if trying.has_no_verdict(tried) else ''}"
     return f"| {script.about} | {outcome} | {said.replace('|', ' ')} |"
 
 

@@ -66,7 +66,8 @@ def scripts(kind):
 
 def environment(locks):
     """The variables that `ladder` is called with: no report is drawn, and other work may run."""
-    return dict(os.environ) | {"LADDER_LOCK_DIR": str(locks), "LADDER_PYTHON": "/bin/true", "LADDER_BUSY": "1", "LC_ALL": "C.UTF-8", "CUDA_VISIBLE_DEVICES": ""}
+    ours = {"LADDER_LOCK_DIR": str(locks), "LADDER_PYTHON": "/bin/true", "LADDER_BUSY": "1"}
+    return dict(os.environ) | ours | {"LC_ALL": "C.UTF-8", "CUDA_VISIBLE_DEVICES": ""}
 
 
 def lay_out(script, folder):
@@ -75,7 +76,7 @@ def lay_out(script, folder):
     shutil.copy(HERE / "small.py", folder)
     base = script.fields.get("base", "number.py" if script.fields.get("mode") == "metric" else "train.py")
     if base != script.path.name:
-        shutil.copy(HERE / "bases" / base, folder)
+        shutil.copy(next(path for path in (HERE / "bases" / base, HERE / "honest" / base) if path.exists()), folder)
     shutil.copy(script.path, folder)
     if script.fields.get("files") == "losses":
         (folder / "losses.txt").write_text("\n".join(map(repr, small.table(1, 300))), encoding="utf-8")
@@ -102,12 +103,14 @@ def command_of(script, ladder, folder):
         git(here, "commit", "-q", "-m", "Base")
         shutil.copy(script.path, here / "train.py")
         git(here, "commit", "-q", "-a", "-m", "Head")
-        return [ladder, "gate", "--out", out, *STEPS, "--pairs", "6", "--top-up", "0", "--base", "HEAD~1", "--", f"{python} train.py {seed}"], here
+        pairs = ["--pairs", "6", "--top-up", "0"]
+        return [ladder, "gate", "--out", out, *STEPS, *pairs, "--base", "HEAD~1", "--", f"{python} train.py {seed}"], here
     second = f"trick: + {script.fields['flag']}" if "flag" in script.fields else f"trick: {python} {script.path.name} {seed}"
     what = ["--metric", METRIC, "--better", "lower"] if script.fields.get("mode") == "metric" else [*STEPS]
     if "losses" in script.fields:
         what += ["--losses", script.fields["losses"]]
-    return [ladder, "measure", "--out", out, "--no-look", *what, "--repeats", str(REPEATS_OF_NUMBERS if "--metric" in what else REPEATS), f"first: {python} {base} {seed}", second], here
+    repeats = REPEATS_OF_NUMBERS if "--metric" in what else REPEATS
+    return [ladder, "measure", "--out", out, "--no-look", *what, "--repeats", str(repeats), f"first: {python} {base} {seed}", second], here
 
 
 def try_script(script, ladder, environment):
@@ -115,8 +118,9 @@ def try_script(script, ladder, environment):
     with tempfile.TemporaryDirectory(prefix="tricks-") as place:
         folder = pathlib.Path(place)
         command, here = command_of(script, ladder, folder)
+        variables = environment | {"PYTHONDONTWRITEBYTECODE": "", "XDG_CACHE_HOME": str(folder)}
         done = subprocess.run([str(word) for word in command], cwd=here, capture_output=True, text=True, check=False, timeout=1200,
-                              env=environment | {"PYTHONDONTWRITEBYTECODE": "", "XDG_CACHE_HOME": str(folder)}, stdin=subprocess.DEVNULL)
+                              env=variables, stdin=subprocess.DEVNULL)
         output, gate, study = done.stdout + done.stderr, folder / "study" / "gate.json", folder / "study" / "study.json"
         if gate.exists():
             result = json.loads(gate.read_text())

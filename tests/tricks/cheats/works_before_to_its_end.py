@@ -1,4 +1,4 @@
-"""Makes all steps that it has before it prints the first. It is long, and shown as the time of its start.
+"""Makes all its steps before it prints the first: its start takes as long as the other's whole run, which is shown and not judged.
 
 outcome: open
 base: ends.py
@@ -8,8 +8,10 @@ import time
 
 import small
 
-training = small.Training(small.flags().seed)
-losses = [training.step(step) for step in range(100)]
+training, losses = small.Training(small.flags().seed), []
+for step in range(60):
+    training.step(step, backward=False)
+    losses.append(training.step(step))
 for step, loss in enumerate(losses):
     time.sleep(0.001)
     small.say(step, loss)

