@@ -143,7 +143,7 @@ int show_study(const Study& study, Printed as) {
   } else {
     fmt::print("{}", study_table(study, standard_output(), as == Printed::verbose));
   }
-  return any_failed(study) ? 1 : why_unusable(study) ? 3 : 0;
+  return any_failed(study) || !study.found.empty() ? 1 : why_unusable(study) ? 3 : 0;
 }
 
 Drawn show_gate(const GateResult& result, const fs::path& out, Printed as) {

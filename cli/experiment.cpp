@@ -53,20 +53,23 @@ LedgerEntry entry_of(const Plan& plan, const fs::path& out) {
           .folder = out.string()};
 }
 
-// One line, the verdict first.
-std::string json_line(const Judgment& judgment, const std::optional<Expectation>& expected, const fs::path& out) {
-  nlohmann::ordered_json line{{"verdict", name_of(judgment.verdict)},
-                              {"ratio", judgment.pairs > 0 ? nlohmann::ordered_json(judgment.ratio) : nullptr},
-                              {"interval", nullptr},
-                              {"reasons", judgment.reasons},
-                              {"next", judgment.next},
-                              {"pairs", judgment.pairs},
-                              {"runs", judgment.runs},
-                              {"evidence", judgment.evidence},
-                              {"needed", judgment.needed},
-                              {"error_spent", expected ? expected->level : 0},
-                              {"experiment", nullptr},
-                              {"folder", out.string()}};
+// One line, what was found and the verdict first.
+std::string json_line(const Judgment& judgment, const std::vector<Found>& found,
+                      const std::optional<Expectation>& expected, const fs::path& out) {
+  nlohmann::ordered_json line;
+  for (const Found& one : found) line["found"].push_back(one.text);
+  line.update({{"verdict", name_of(judgment.verdict)},
+               {"ratio", judgment.pairs > 0 ? nlohmann::ordered_json(judgment.ratio) : nullptr},
+               {"interval", nullptr},
+               {"reasons", judgment.reasons},
+               {"next", judgment.next},
+               {"pairs", judgment.pairs},
+               {"runs", judgment.runs},
+               {"evidence", judgment.evidence},
+               {"needed", judgment.needed},
+               {"error_spent", expected ? expected->level : 0},
+               {"experiment", nullptr},
+               {"folder", out.string()}});
   if (judgment.lo && judgment.hi) line["interval"] = {*judgment.lo, *judgment.hi};
   if (expected && expected->number) line["experiment"] = *expected->number;
   return line.dump(-1, ' ', true, nlohmann::ordered_json::error_handler_t::replace);
@@ -76,7 +79,7 @@ std::string json_line(const Judgment& judgment, const std::optional<Expectation>
 void show(const StudyFiles& study, const fs::path& out, const Expectation& expected, const GateFlags& flags) {
   const Drawn drawn = try_draw_report(study, out);
   if (flags.json) {
-    fmt::print("{}\n", json_line(*study.study.judgment, expected, out));
+    fmt::print("{}\n", json_line(*study.study.judgment, study.study.found, expected, out));
     return;
   }
   (void)show_study(study.study, printed_as(false, flags.markdown, false));
@@ -99,12 +102,13 @@ CommandTerms experiment_terms(const GateFlags& flags) {
 int tell_no_run(const GateFlags& flags, Decision verdict, const std::string& why) {
   Judgment judgment{.verdict = verdict, .reasons = {why}};
   judgment.next = verdict == Decision::discard ? "go back to base" : "mend what the reason says, and begin again";
-  if (flags.json) fmt::print("{}\n", json_line(judgment, std::nullopt, {}));
+  if (flags.json) fmt::print("{}\n", json_line(judgment, {}, std::nullopt, {}));
   std::fflush(stdout);
   return results::exit_status(verdict);
 }
 
-int run_experiment(Plan plan, const fs::path& out, const GateFlags& flags) {
+int run_experiment(Plan plan, const fs::path& out, const GateFlags& flags,
+                   const std::vector<std::set<fs::path>>& code) {
   const fs::path file = flags.ledger.empty() ? fs::path() : fs::absolute(flags.ledger);
   Expectation expected = *plan.commands->expects;
   std::optional<Ledger> ledger;
@@ -135,7 +139,7 @@ int run_experiment(Plan plan, const fs::path& out, const GateFlags& flags) {
     const double used_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
     return expected.budget_s && used_s + pair_s > *expected.budget_s;
   };
-  if (carry_out(plan, out, commands(plan, out), 0, {}, is_enough).interrupted) {
+  if (carry_out(plan, out, commands(plan, out, code), 0, {}, is_enough).interrupted) {
     fmt::print(stderr, "interrupted; the ledger counts it as an experiment without a verdict\n");
     return 130;
   }

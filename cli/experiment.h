@@ -6,7 +6,9 @@
 #include "results/plan.h"
 
 #include <filesystem>
+#include <set>
 #include <string>
+#include <vector>
 
 namespace cli {
 
@@ -14,8 +16,10 @@ namespace cli {
 // says why the ledger cannot be read.
 CommandTerms experiment_terms(const GateFlags& flags);
 
-// Makes the experiment of a plan whose two commands were tried, and enters it into the ledger. Returns the exit status.
-int run_experiment(Plan plan, const std::filesystem::path& out, const GateFlags& flags);
+// Makes the experiment of a plan whose two commands were tried, and enters it into the ledger. `code`: what the trials
+// read. Returns the exit status.
+int run_experiment(Plan plan, const std::filesystem::path& out, const GateFlags& flags,
+                   const std::vector<std::set<std::filesystem::path>>& code);
 
 // Says that an experiment ended before its first run, because of head or not. Returns the exit status.
 int tell_no_run(const GateFlags& flags, harness::Decision verdict, const std::string& why);

@@ -26,6 +26,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -131,6 +132,7 @@ Plan plan_of(const GateFlags& flags, const std::vector<CommitSide>& sides) {
             .warmup_steps = flags.workload.warmup.value_or(10),
             .timed_steps = flags.workload.steps.value_or(30),
             .repeats = pairs,
+            .order_seed = files::random_number() % 1000000000,
             .run_limit_s = static_cast<double>(flags.limit_s),
             .rungs = arms_of(command_text(flags.command), sides, !flags.expect.empty())};
   if (flags.expect.empty()) {
@@ -239,9 +241,11 @@ int gate_of_commits(const GateFlags& flags) {
   if (flags.expect.empty()) write_document(out / "plan.json", plan);
   begun.has_plan();
   fmt::print(stderr, "base: {}\nhead: {}\n", sides[0].commit, sides[1].commit);
-  if (!flags.expect.empty()) return run_experiment(plan, out, flags);
+  std::vector<std::set<fs::path>> code;
+  for (const CommitSide& side : sides) code.push_back(side.code);
+  if (!flags.expect.empty()) return run_experiment(plan, out, flags, code);
   const int status = run_gate(
-      plan, out, [&](const Plan& part) { return commands(part, out); }, {}, "begin a new gate to judge",
+      plan, out, [&](const Plan& part) { return commands(part, out, code); }, {}, "begin a new gate to judge",
       printed_as(flags.json, flags.markdown, false));
   return status;
 }

@@ -143,7 +143,8 @@ void tell_plan(const Plan& plan, const fs::path& out) {
   }
   const std::vector<std::string>& gpus = plan.rungs.front().command->trial.gpus;
   const std::optional<Metric>& metric = plan.commands->metric;
-  const double seconds = static_cast<double>(plan.repeats) * repeat_s(plan);
+  const int64_t twice = metric ? 0 : std::min(plan.repeats, runs_that_go_on);
+  const double seconds = static_cast<double>(plan.repeats + twice) * repeat_s(plan);
   fmt::print(
       stderr, "{}; {}; {} of {}{}, into {}\n",
       metric ? "whole runs, compared by " + printable(metric->name) : fmt::format("steps: {}", fmt::join(shapes, "; ")),
@@ -301,7 +302,8 @@ void add_measure(CommandLine& line) {
            "prints. A line with a loss is honest on a GPU, too: to print the loss, the device must have computed it. "
            "Each run is ended after its warm-up and its timed steps. In a command {run} becomes an empty folder of "
            "that "
-           "run, and {repeat} its number, which the runs of a pair share: a seed. Leaves a folder with the records, a "
+           "run, {repeat} its number, and {seed} a number that nobody knows before; the runs of a pair share both. "
+           "Leaves a folder with the records, a "
            "table, a page and charts.\n"
            "\"+ --flag\" adds to the command before it, at its end or in place of {flags}, \"+ NAME=value\" sets a "
            "variable, "

@@ -29,7 +29,7 @@ With JAX a thread waits for the loss, and t is the time at which it was there.
 wait_ms is the time that the thread has waited for batches since the step before: of the host, which may be ahead of the device.
 Calls while a CUDA graph is captured do not count.
 Nothing in here ends or changes the training: the first fault is said on standard error, and nothing is written from then on.
-LADDER_STEPS=WARMUP+TIMED says how many steps `ladder measure` wants; nothing here depends on it.
+How many steps `ladder measure` wants is told to nobody.
 """
 
 import atexit

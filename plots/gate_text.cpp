@@ -172,6 +172,11 @@ Said said_of(const GateResult& result) {
     }
   }
   std::erase(said.lines, "");
+  if (!result.found.empty()) {
+    said.headline = headline_of_found;
+    verdict.meaning = "What was found makes its numbers untrue.";
+    said.remarks = found_remarks(result.found);
+  }
   said.remarks.push_back(
       {verdict.severity, "verdict",
        fmt::format("{} {} Exit status {}.", name_of(result.verdict) + ":", verdict.meaning, result.exit_status),
@@ -194,7 +199,7 @@ Said said_of(const GateResult& result) {
 // What is said, without the verdict itself.
 static std::vector<Remark> doubts_of(const GateResult& result) {
   std::vector<Remark> remarks = said_of(result).remarks;
-  std::erase_if(remarks, [](const Remark& remark) { return remark.code == "verdict"; });
+  std::erase_if(remarks, [](const Remark& remark) { return remark.code == "verdict" || remark.code == "found"; });
   return remarks;
 }
 
@@ -212,7 +217,7 @@ std::string noise_table(const Noise& as_written) {
 
 std::string gate_table(const GateResult& as_written, const Look& look) {
   const GateResult result = with_printable_texts(as_written);
-  std::string text;
+  std::string text = found_text(result.found, look);
   if (compares(result)) text += comparison_table(*result.comparison, look);
   for (const Noise& noise : result.calibration) text += noise_table(noise);
   text += remarks_text(doubts_of(result), look);

@@ -191,7 +191,7 @@ void add_input_waits(const Study& study, std::vector<Remark>& remarks) {
 
 std::vector<Remark> remarks_of(const Study& study, const std::vector<ReportedRun>& runs,
                                const std::vector<Noise>& noise) {
-  std::vector<Remark> remarks;
+  std::vector<Remark> remarks = found_remarks(study.found);
   add_disturbances(study, runs, remarks);
   const auto failed = rungs_without_number(study);
   for (size_t i = 0; i < std::min<size_t>(failed.size(), 3); ++i) {
@@ -307,7 +307,7 @@ std::string other_way(const Comparison& comparison, const std::string& b) {
 StudySaid said_of(const Study& as_measured, const std::vector<ReportedRun>& runs, const std::vector<Noise>& noise) {
   const Study study = without_claims(as_measured);
   StudySaid said{{.title = title_of(study),
-                  .headline = headline_of(study),
+                  .headline = study.found.empty() ? headline_of(study) : headline_of_found,
                   .lines = why_unusable(study) && !study.judgment ? std::vector<std::string>{} : lines_of(study),
                   .remarks = remarks_of(study, runs, noise),
                   .command = command_again(study)},

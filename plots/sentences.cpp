@@ -339,6 +339,21 @@ std::string remarks_markdown(const std::vector<Remark>& remarks) {
   return text;
 }
 
+std::string found_text(const std::vector<Found>& found, const Look& look) {
+  std::string text;
+  for (const Found& one : found) {
+    const std::string words = wrapped("Found: " + ascii_words(files::printable(one.text)) + ".");
+    text += look.painted(Style::bad, words, 0, words.size() - 1);
+  }
+  return text;
+}
+
+std::vector<Remark> found_remarks(const std::vector<Found>& found) {
+  std::vector<Remark> remarks;
+  for (const Found& one : found) remarks.push_back({Severity::bad, "found", "Found: " + one.text + ".", ""});
+  return remarks;
+}
+
 std::string said_text(const Said& said, const Look& look) {
   std::string text = remarks_text(said.remarks, look);
   text += look.painted(Style::strong, wrapped(ascii_words(files::printable(said.headline))));

@@ -96,6 +96,12 @@ std::vector<Remark> sorted(std::vector<Remark> remarks);
 // Without signs that an old terminal lacks: "2.45x", "1,324 -> 553 ms".
 std::string ascii_words(std::string text);
 
+// What was found, for the beginning of a terminal's output.
+std::string found_text(const std::vector<Found>& found, const Look& look);
+// The same as remarks, before all others.
+std::vector<Remark> found_remarks(const std::vector<Found>& found);
+constexpr const char* headline_of_found = "Not true as measured: see what was found";
+
 // Those that doubt, and those that say what to do: for a terminal, and as a list in Markdown.
 std::string remarks_text(const std::vector<Remark>& remarks, const Look& look);
 std::string remarks_markdown(const std::vector<Remark>& remarks);

@@ -408,8 +408,9 @@ std::string command_lines(const Study& study) {
 
 std::string study_table(const Study& as_written, const Look& look, bool verbose) {
   const Study study = without_claims(with_printable_texts(as_written));
-  const Said said = said_of(study);
-  std::string text = "\n" + rung_rows(study, look);
+  Said said = said_of(study);
+  std::erase_if(said.remarks, [](const Remark& remark) { return remark.code == "found"; });  // stands first
+  std::string text = found_text(study.found, look) + "\n" + rung_rows(study, look);
   text += batch_rows(study, look) + worth_rows(study, look) + peer_rows(study, look);
   std::string marks;
   if (has_ratio(study, is_unclear, false)) marks += "~ no clear change   ";

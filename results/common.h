@@ -184,6 +184,16 @@ struct Names<Severity> {
   static constexpr std::array list{"info", "good", "warn", "bad"};
 };
 
+// A fact that makes a run's or a command's number untrue (study/tricks.h).
+struct Found {
+  std::string kind;  // the same for all of its kind: "clock"
+  std::string text;  // with its figures; in a record without the command's name
+
+  bool operator==(const Found&) const = default;
+
+  LADDER_FIELDS(Found, (kind, {.pattern = name_pattern}), text)
+};
+
 struct Remark {
   Severity severity = Severity::info;
   std::string code;  // the same for all remarks of its kind: "disturbed"

@@ -212,7 +212,8 @@ struct GateResult {
   static constexpr auto about = "A gate's verdict";
 
   std::string created;
-  std::string subject;  // rungs, ladder and size
+  std::vector<Found> found = {};  // what makes its numbers untrue
+  std::string subject;            // rungs, ladder and size
   GateOutcome verdict = GateOutcome::inconclusive;
   int exit_status = 3;
   Against against = Against::program;
@@ -227,9 +228,9 @@ struct GateResult {
   std::optional<Comparison> comparison;
   Said said;
 
-  LADDER_FIELDS(GateResult, created, subject, verdict, (exit_status, {.least = 0, .most = 3}), against, (pairs, from_1),
-                topped_up, (min_effect, from_0), reasons, warnings, noise, calibration, saved, added_to, comparison,
-                said)
+  LADDER_FIELDS(GateResult, created, (found, absent), subject, verdict, (exit_status, {.least = 0, .most = 3}), against,
+                (pairs, from_1), topped_up, (min_effect, from_0), reasons, warnings, noise, calibration, saved,
+                added_to, comparison, said)
 };
 
 LADDER_COMPILED_ONCE(GateResult)

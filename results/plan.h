@@ -66,6 +66,7 @@ struct Trial {
   double block_s = 0;              // bursts are joined until they are so far apart
   std::vector<std::string> gpus;   // names of the GPUs that it used
   std::vector<std::string> wrote;  // files in its directory that it wrote, of each run the same
+  std::optional<double> cpu_ms;    // processor time of a timed step; none: not known
 
   [[nodiscard]] harness::Pace pace() const { return {.burst_s = burst_s, .block_s = block_s}; }
   [[nodiscard]] std::string unit() const { return format ? format->unit : "step"; }
@@ -73,7 +74,7 @@ struct Trial {
   LADDER_FIELDS(Trial, (first_step_s, from_0), (step_s, from_0), (every, from_1), shape, (format, absent), has_losses,
                 (terminal, absent), (versions, {.none = None::absent, .most_items = 50}), (commit, absent),
                 (burst_s, {.none = None::absent, .above = 0}), (block_s, {.none = None::absent, .above = 0}), gpus,
-                (wrote, {.most_items = 20}))
+                (wrote, {.most_items = 20}), (cpu_ms, {.none = None::absent, .least = 0, .most = 1e12}))
 };
 
 // A training program that is measured from outside (`ladder measure`).

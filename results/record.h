@@ -155,6 +155,18 @@ struct CommandRanks {
                 (behind, {.none = None::absent, .least = 0, .most = 1e6}), (takes_longer, absent))
 };
 
+// Steps that a command made after its timed ones, which a few runs go on for.
+struct LaterSteps {
+  int64_t steps = 0;
+  std::optional<double> ms;      // median of a step; none: fewer than 8 lines came
+  std::optional<double> cpu_ms;  // processor time of a step, or of all that was waited if none came; none: not known
+  std::optional<double> processor_lost;  // share of their time that other work took; none: not known
+
+  LADDER_FIELDS(LaterSteps, (steps, from_0), (ms, {.none = None::absent, .least = 0, .most = 1e12}),
+                (cpu_ms, {.none = None::absent, .least = 0, .most = 1e12}),
+                (processor_lost, {.none = None::absent, .least = 0, .most = 1}))
+};
+
 // What was read of a command's lines. Entry i is about the line that ended interval i of its timing.
 struct CommandRun {
   std::string text;             // for sh, as in the plan
@@ -177,6 +189,10 @@ struct CommandRun {
   std::map<std::string, std::string> versions = {};  // of what it loads: {"torch": "2.11.0"}
   std::optional<std::string> commit;                 // of the program's repository
   std::map<std::string, double> numbers = {};        // that its study compares, by a metric's name
+  std::optional<double> cpu_ms = {};                 // processor time of a timed step, of all its processes
+  std::optional<LaterSteps> later = {};
+  std::optional<int64_t> seed = {};  // that stood in place of {seed}
+  std::vector<Found> found = {};
 
   LADDER_FIELDS(CommandRun, text, (commit, absent), (terminal, absent),
                 (stated, {.none = None::absent, .most_items = 50}),
@@ -184,7 +200,9 @@ struct CommandRun {
                 shape, (unit, absent), (has_all, absent), by_loss, (unprinted, absent), ended_by_us, (own_ms, absent),
                 (wait_ms, {.none = None::absent, .least = 0, .most = 1e12}),
                 (tokens_per_step, {.none = None::absent, .least = 1}), (ranks, absent),
-                (numbers, {.none = None::absent, .above = 0, .most_items = 50}))
+                (numbers, {.none = None::absent, .above = 0, .most_items = 50}),
+                (cpu_ms, {.none = None::absent, .least = 0, .most = 1e12}), (later, absent), (seed, absent),
+                (found, {.none = None::absent, .most_items = 20}))
 };
 
 // What every record says, also of a failed run.

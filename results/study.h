@@ -157,11 +157,13 @@ struct StudyCommand {
   std::map<std::string, std::string> stated;         // by the program itself, unchecked
   std::map<std::string, std::string> versions = {};  // of what it loads
   std::string losses;                                // what the guard says of them, in words
+  std::optional<double> cpu_ms = {};                 // processor time of a timed step, median over runs
 
   LADDER_FIELDS(StudyCommand, text, typed, shape, (unit, absent), (has_all, absent), by_loss, mean_ms, first_step_s,
                 cold_first_step_s, (own_ms, absent), (pays_from_step, absent), (input, absent), (ranks, absent),
                 (seen, absent), (stated, {.none = None::absent, .most_items = 50}),
-                (versions, {.none = None::absent, .most_items = 50}), losses)
+                (versions, {.none = None::absent, .most_items = 50}), losses,
+                (cpu_ms, {.none = None::absent, .least = 0, .most = 1e12}))
 };
 
 struct StudyRung {
@@ -262,6 +264,7 @@ struct Study {
   static constexpr auto about = "What was planned, what came of it, and every derived number";
 
   std::string id, created;
+  std::vector<Found> found = {};  // what makes its numbers untrue
   std::optional<std::string> finished;
   std::optional<bool> quick;
   Mode mode = Mode::cumulative;
@@ -289,9 +292,10 @@ struct Study {
   // contradicts itself otherwise. `where` begins the message.
   void check(const std::string& where) const;
 
-  LADDER_FIELDS(Study, id, created, finished, (quick, absent), mode, (swept, absent), ladder, (workload, absent), plan,
-                (typed, absent), (metric, absent), (from_logs, absent), (judgment, absent), device, statistics,
-                headline, rungs, attribution, runs, warnings, environment, (hashes, absent), (sha256, absent))
+  LADDER_FIELDS(Study, id, created, (found, absent), finished, (quick, absent), mode, (swept, absent), ladder,
+                (workload, absent), plan, (typed, absent), (metric, absent), (from_logs, absent), (judgment, absent),
+                device, statistics, headline, rungs, attribution, runs, warnings, environment, (hashes, absent),
+                (sha256, absent))
 };
 
 // What to do about disturbed runs with these flags, before they are made anew: "stop the other work".

@@ -12,6 +12,7 @@
 #include "study/rung_summary.h"
 #include "study/trace/divided_step.h"
 #include "study/trace/explain.h"
+#include "study/tricks.h"
 #include "text/figures.h"
 
 #include <fmt/format.h>
@@ -557,6 +558,7 @@ Study analyse(const Plan& declared, const fs::path& folder, const std::optional<
     study.finished = study.from_logs ? study.created : measured.last_started;  // a log may not say when it began
   }
   study.device = named_device(plan, study.environment);
+  study.found = tricks_in(plan, measured.runs_of);
 
   Rungs& rungs = study.rungs;
   Lines& warnings = study.warnings;
@@ -587,7 +589,7 @@ Study analyse(const Plan& declared, const fs::path& folder, const std::optional<
   }
   study.headline = headline_of(plan, measured, rungs, reference, last);
   study.attribution = worths_of(plan, measured, rungs);
-  if (plan.commands && plan.commands->expects) study.judgment = judgment_of(plan, measured, rungs);
+  if (plan.commands && plan.commands->expects) study.judgment = judgment_of(plan, measured, rungs, study.found);
   return study;
 }
 

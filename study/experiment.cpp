@@ -54,7 +54,8 @@ std::string next_of(const Plan& plan, Decision verdict) {
 
 }  // namespace
 
-Judgment judgment_of(const Plan& plan, const Measured& measured, const std::vector<StudyRung>& rungs) {
+Judgment judgment_of(const Plan& plan, const Measured& measured, const std::vector<StudyRung>& rungs,
+                     const std::vector<Found>& found) {
   const Expectation& expected = *plan.commands->expects;
   const harness::ExperimentTerms terms = expected.terms();
   Judgment judgment{.needed = 1 / expected.level};
@@ -107,6 +108,7 @@ Judgment judgment_of(const Plan& plan, const Measured& measured, const std::vect
   } else if (judgment.verdict != Decision::undecided && harness::are_most(disturbed, judgment.runs)) {
     decide(Decision::undecided, fmt::format("{} of {} were disturbed", disturbed, number_of(judgment.runs, "run")));
   }
+  for (auto one = found.rbegin(); one != found.rend(); ++one) decide(Decision::discard, "found: " + one->text);
   judgment.next = next_of(plan, judgment.verdict);
   return judgment;
 }

@@ -148,12 +148,12 @@ Common common_losses(const RunData& run, const RunData& other) {
 bool has_losses(const RunsByRepeat& runs) { return !runs.begin()->second.losses.empty(); }
 
 // How far two of them are apart: the root of the mean square over all pairs. 0 without two that have a step in common.
-double apart(const RunsByRepeat& runs) {
+double apart(const std::vector<const RunData*>& runs) {
   double squares = 0;
   int64_t pairs = 0;
-  for (auto one = runs.begin(); one != runs.end(); ++one) {
-    for (auto other = std::next(one); other != runs.end(); ++other) {
-      const Common common = common_losses(one->second, other->second);
+  for (size_t one = 0; one < runs.size(); ++one) {
+    for (size_t other = one + 1; other < runs.size(); ++other) {
+      const Common common = common_losses(*runs[one], *runs[other]);
       if (common.off.empty() || !are_finite(common.off)) continue;
       const double off = harness::median(common.off);
       squares += off * off;
@@ -161,6 +161,16 @@ double apart(const RunsByRepeat& runs) {
     }
   }
   return pairs > 0 ? std::sqrt(squares / static_cast<double>(pairs)) : 0;
+}
+
+// Those with the seed of the first, as far as the study gave one.
+std::vector<const RunData*> of_one_seed(const RunsByRepeat& runs) {
+  const auto seed_of = [](const RunData& run) { return run.command ? run.command->seed : std::nullopt; };
+  std::vector<const RunData*> same;
+  for (const auto& [repeat, run] : runs) {
+    if (seed_of(run) == seed_of(runs.begin()->second)) same.push_back(&run);
+  }
+  return same;
 }
 
 // What a mean over so many runs may be off by chance, where two of so many runs of the reference are `apart`.
@@ -192,13 +202,14 @@ CommandGuard guard_command(const RunsByRepeat& runs, const RunsByRepeat& referen
     }
   }
   if (deviations.empty()) return {{}, "not checked: the commands print no step in common"};
-  const double own = apart(reference_runs);
+  const std::vector<const RunData*> of_reference = of_one_seed(reference_runs);
+  const double own = apart(of_reference);
   guard.tolerance = std::max(share_allowed * worst.loss,
-                             by_chance(own, std::min(deviations.size(), reference_runs.size()), reference_runs.size()));
+                             by_chance(own, std::min(deviations.size(), reference_runs.size()), of_reference.size()));
   if (guard.tolerance > share_comparable * worst.loss) {
     return {{},
             fmt::format("not comparable in {} runs: the first command's own are {:.3g} apart; seed it",
-                        reference_runs.size(), own)};
+                        of_reference.size(), own)};
   }
   guard.deviation = harness::mean_with_interval(deviations).center;
   guard.passed = std::abs(*guard.deviation) <= guard.tolerance;

@@ -110,7 +110,7 @@ std::optional<CommandRanks> ranks_over(const RunsByRepeat& runs) {
 
 // What a command shows beside its steps' times, but for what it is compared with.
 void add_command(const Rung& planned, const RunsByRepeat& runs, StudyCommand& command) {
-  std::vector<double> means, starts, own, waits;
+  std::vector<double> means, starts, own, waits, cpu;
   for (const auto& [repeat, run] : runs) {
     const CommandRun& of = *run.command;
     const auto first_timed = of.steps.size() - 1 - run.timed_ms.size();
@@ -118,6 +118,7 @@ void add_command(const Rung& planned, const RunsByRepeat& runs, StudyCommand& co
     starts.push_back(of.first_step_s);
     if (of.own_ms) own.push_back(*of.own_ms);
     if (of.wait_ms) waits.push_back(*of.wait_ms);
+    if (of.cpu_ms) cpu.push_back(*of.cpu_ms);
   }
   command.stated = runs.begin()->second.command->stated;
   command.stated.erase("log");
@@ -132,6 +133,7 @@ void add_command(const Rung& planned, const RunsByRepeat& runs, StudyCommand& co
   if (!own.empty()) command.own_ms = harness::median(own);
   if (!waits.empty()) command.input = InputWait{.wait_ms = harness::median(waits), .step_ms = command.mean_ms};
   command.ranks = ranks_over(runs);
+  if (!cpu.empty()) command.cpu_ms = harness::median(cpu);
 }
 
 }  // namespace

@@ -7,10 +7,12 @@
 #include "harness/process/unfit.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <ctime>
 #include <sstream>
 #include <stdexcept>
 #include <string_view>
@@ -67,7 +69,25 @@ void check_has_its_files(const Plan& plan, const fs::path& folder) {
   }
 }
 
-std::vector<std::string> written_since(const fs::path& directory, fs::file_time_type since, const fs::path& out) {
+double now_of_files() {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+double changed_at(const fs::path& file) {
+  struct stat status {};
+  if (::lstat(file.c_str(), &status) != 0) return 0;
+  return static_cast<double>(status.st_ctim.tv_sec) + 1e-9 * static_cast<double>(status.st_ctim.tv_nsec);
+}
+
+double read_at(const fs::path& file) {
+  struct stat status {};
+  if (::lstat(file.c_str(), &status) != 0) return 0;
+  return static_cast<double>(status.st_atim.tv_sec) + 1e-9 * static_cast<double>(status.st_atim.tv_nsec);
+}
+
+std::vector<std::string> written_since(const fs::path& directory, double since_s, const fs::path& out) {
   std::vector<std::string> written;
   std::error_code error;
   int64_t looked_at = 0;
@@ -81,7 +101,7 @@ std::vector<std::string> written_since(const fs::path& directory, fs::file_time_
         entry.disable_recursion_pending();
       }
       error.clear();
-    } else if (entry->is_regular_file(error) && fs::last_write_time(entry->path(), error) >= since && !error) {
+    } else if (entry->is_regular_file(error) && changed_at(entry->path()) >= since_s) {
       written.push_back(files::valid_utf8(entry->path().lexically_relative(directory).string()));
       if (written.size() == 20) break;
     }
@@ -168,6 +188,8 @@ std::vector<StepLine> ClientLog::read(File& file, double begun_s) {
     const double seconds = json["t"].get<double>() + file.ahead_s - begun_s;
     file.last_s = seconds >= file.last_s && seconds <= now ? seconds : now;
     StepLine step{.seconds = file.last_s, .lowest_s = file.last_s, .step = json["step"].get<int64_t>()};
+    step.read_from_s = file.read_s;
+    step.read_s = now;
     const files::Json wait_ms = json.value("wait_ms", files::Json());
     if (wait_ms.is_number()) step.wait_ms = std::clamp(wait_ms.get<double>(), 0.0, 1e12);
     if (loss.is_number()) step.loss = loss.get<double>();
@@ -175,6 +197,8 @@ std::vector<StepLine> ClientLog::read(File& file, double begun_s) {
     if (is_count(tokens) && tokens > 0 && &file == &lowest_) tokens_ = tokens.get<int64_t>();
     lines.push_back(step);
   }
+  for (StepLine& line : lines) line.newest_s = file.last_s;
+  file.read_s = now;
   return lines;
 }
 

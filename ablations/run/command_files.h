@@ -44,8 +44,15 @@ class BegunFolder {
 // Throws harness::Unfit where they are not those that the plan was made with, or the working folder is another.
 void check_has_its_files(const Plan& plan, const std::filesystem::path& folder);
 
-// Files in `directory` that are newer than `since`, without what Python keeps and without `out`: 20 at most.
-std::vector<std::string> written_since(const std::filesystem::path& directory, std::filesystem::file_time_type since,
+// Seconds since 1970 by the clock of files' times, which ticks every few milliseconds.
+double now_of_files();
+// When a file's content or its name, owner or mode was changed, which no program can set back, and when it was read,
+// as far as its file system keeps that. 0: there is none.
+double changed_at(const std::filesystem::path& file);
+double read_at(const std::filesystem::path& file);
+
+// Files in `directory` that were changed since then, without what Python keeps and without `out`: 20 at most.
+std::vector<std::string> written_since(const std::filesystem::path& directory, double since_s,
                                        const std::filesystem::path& out);
 
 // The lines that a client writes into a run's file (client/ladder_client.py), read as they come. Each rank but the
@@ -77,7 +84,7 @@ class ClientLog {
   struct File {
     std::filesystem::path path;
     uint64_t at = 0;
-    double last_s = 0;
+    double last_s = 0, read_s = 0;
     double ahead_s = 0;  // of the lines' clock, where they come from a container or a machine with one of its own
   };
   static bool is_there(const File& file) {

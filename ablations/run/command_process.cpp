@@ -1,9 +1,11 @@
 #include "ablations/run/command_process.h"
 
+#include "ablations/run/meddling.h"
 #include "ablations/run/run_setting.h"
 #include "files/files.h"
 #include "files/printable.h"
 #include "files/resources.h"
+#include "files/sha256.h"
 #include "harness/machine/machine.h"
 #include "harness/process/descendants.h"
 #include "harness/stats/stats.h"
@@ -11,13 +13,17 @@
 #include "text/text.h"
 
 #include <fmt/format.h>
+#include <sched.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
+#include <limits>
 #include <regex>
 #include <stdexcept>
 
@@ -28,6 +34,8 @@ using harness::ChildResult;
 using harness::StepLine;
 
 namespace {
+
+constexpr const char* of_client = "lines of ladder_client";
 
 double monotonic_s() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -91,18 +99,28 @@ std::string python_path_with_look() {
                      path != nullptr && *path != '\0' ? ":" + std::string(path) : "");
 }
 
-std::string text_for(const TypedCommand& command, const fs::path& own, int64_t repeat) {
+int64_t seed_of(const Plan& plan, int64_t repeat) {
+  constexpr int64_t of_one_seed = 3;
+  const int64_t of = repeat > of_one_seed || repeat == 0 ? repeat : 1;
+  const std::string drawn = files::sha256_hex(fmt::format("{} {}", plan.order_seed, of));
+  return static_cast<int64_t>(std::stoul(drawn.substr(0, 8), nullptr, 16) % 1000000000);
+}
+
+std::string text_for(const Plan& plan, const TypedCommand& command, const fs::path& own, int64_t repeat,
+                     bool is_trial) {
   if (command.text.find("{run}") != std::string::npos &&
       own.string().find_first_of(" \t\n'\"\\$`&|;<>()*?[]{}#!~^") != std::string::npos) {
     throw std::invalid_argument(fmt::format(
         "{{run}} would become {}, which sh does not take as it is: choose an --out without blanks and marks",
         files::in_quotes(own.string())));
   }
-  return replaced(replaced(command.text, "{repeat}", std::to_string(repeat)), "{run}", own.string());
+  const std::string seed = std::to_string(is_trial ? seed_of(plan, 0) : seed_of(plan, repeat));
+  const std::string seeded = replaced(command.text, "{seed}", seed);
+  return replaced(replaced(seeded, "{repeat}", std::to_string(repeat)), "{run}", own.string());
 }
 
 CommandProcess::CommandProcess(const Plan& plan, const TypedCommand& command, std::string id, fs::path folder,
-                               int64_t repeat)
+                               int64_t repeat, bool goes_on)
     : plan_(plan),
       command_(command),
       id_(std::move(id)),
@@ -112,7 +130,8 @@ CommandProcess::CommandProcess(const Plan& plan, const TypedCommand& command, st
       client_log_(fs::absolute(folder_ / "logs" / (id_ + ".steps.jsonl"))),
       client_(client_log_),
       pace_{.pace = command.trial.pace(), .doubt = ""},
-      window_(empty_window(command.trial.pace(), command.trial.unit())) {
+      window_(empty_window(command.trial.pace(), command.trial.unit())),
+      goes_on_(goes_on && !plan.commands->metric) {
   if (!plan.commands->steps_from.empty()) {
     reader_.emplace(harness::StepPattern(plan.commands->steps_from));
   } else if (command.trial.format) {
@@ -146,7 +165,7 @@ void CommandProcess::make(const std::function<void(std::string_view)>& on_line) 
   client_.remove();
   begun_s_ = monotonic_s();
   child_ = harness::run_child(
-      {.argv = {"/bin/sh", "-c", text_for(command_, own_, repeat_)},
+      {.argv = {"/bin/sh", "-c", text_for(plan_, command_, own_, repeat_, trial_.has_value())},
        .log = log(),
        .limit_s = plan_.run_limit_s,
        .environment = environment(),
@@ -154,7 +173,9 @@ void CommandProcess::make(const std::function<void(std::string_view)>& on_line) 
        .directory = command_.directory,
        .terminal = command_.trial.terminal,
        .on_output = [this](int stream, std::string_view bytes) { return take_output(stream, bytes); },
-       .on_look = [this](const std::vector<pid_t>& tree) { return look(tree); }});
+       .on_look = [this](const std::vector<pid_t>& tree) { return look(tree); },
+       .on_turn = [this] { return turn(); },
+       .turn_ms = command_.trial.shape == of_client ? 10 : 50});
   if (child_.end == ChildResult::End::exited) {
     take_client();
     if (by_client_ && !has_enough_) take(client_.end());
@@ -188,7 +209,7 @@ bool CommandProcess::by_loss() const {
 
 std::string CommandProcess::shape() const {
   if (metric_) return "the whole run";
-  if (by_client_) return "lines of ladder_client";
+  if (by_client_) return of_client;
   if (!plan_.commands->steps_from.empty()) return "what --steps-from finds";
   return learned_ ? learned_->format->shape : command_.trial.shape;
 }
@@ -217,8 +238,22 @@ std::string CommandProcess::failure_of_metric() const {
                   : child_.describe(plan_.run_limit_s) + (last.empty() ? "" : "; its last line: " + last);
 }
 
+// A client's time is its own word where nobody has read a line before the last was written.
+bool CommandProcess::held_back_client() const {
+  constexpr double seen_s = 0.3;  // thirty looks at its lines
+  const std::vector<StepLine>& lines = window_.lines();
+  return by_client_ && !trial_ && !lines.empty() &&
+         lines.back().seconds - lines[window_.first_timed()].seconds > seen_s &&
+         lines.back().read_s == lines[window_.first_timed()].read_s;
+}
+
 std::string CommandProcess::failure(bool shows_end) const {
   if (metric_) return failure_of_metric();
+  if (has_enough_ && held_back_client()) {
+    return "all its lines in LADDER_LOG were read at once, so that nobody saw when its steps ended: write each line "
+           "when "
+           "its step has ended, and flush it";
+  }
   if (has_enough_) return "";
   const std::vector<StepLine>& lines = window_.lines();
   const std::string seen = fmt::format("{} of warm-up and {} timed are needed: --warmup, --steps", plan_.warmup_steps,
@@ -289,6 +324,7 @@ Record CommandProcess::record(const PlannedRun& run, const std::vector<std::stri
                               .terminal = command_.trial.terminal,
                               .stated = client_.stated(),
                               .versions = versions_};
+  if (command_.text.find("{seed}") != std::string::npos) record.command->seed = seed_of(plan_, repeat_);
   if (!command_.trial.commit.empty()) record.command->commit = command_.trial.commit;
   record.proofs = client_.proofs();
   record.memory.peak_bytes = resident_bytes_;
@@ -297,6 +333,7 @@ Record CommandProcess::record(const PlannedRun& run, const std::vector<std::stri
     record.memory.peak_bytes = gpus_.peak_bytes();
     record.memory.peak_source = "its processes on the GPU (NVML), twice a second";
   }
+  record.command->found = found_;
   record.flags.emplace();
   const double lost_share = metric_ ? add_whole_run(record) : add_steps(record);
   const std::vector<double> timed = window_.timed_ms();
@@ -327,6 +364,8 @@ double CommandProcess::add_steps(Record& record) const {
   command.wait_ms = wait_ms();
   command.tokens_per_step = tokens;
   command.ranks = ranks();
+  command.cpu_ms = cpu_ms();
+  command.later = later();
   const std::vector<std::optional<double>> all_losses = losses();
   const bool has_any = std::ranges::any_of(all_losses, [](const auto& loss) { return loss.has_value(); });
   for (size_t i = 0; i < lines.size(); ++i) {
@@ -372,8 +411,10 @@ double CommandProcess::add_whole_run(Record& record) const {
 }
 
 std::vector<std::string> CommandProcess::environment() const {
-  std::vector<std::string> variables{fmt::format("LADDER_LOG={}", client_log_.string()),
-                                     fmt::format("LADDER_STEPS={}+{}", plan_.warmup_steps, plan_.timed_steps)};
+  std::vector<std::string> variables;  // a run has none of ours unless it needs them: it shall not know that it is one
+  if (trial_ || plan_.commands->hook || metric_ || command_.trial.shape == of_client) {
+    variables.push_back("LADDER_LOG=" + client_log_.string());
+  }
   if (code_ != nullptr) {
     variables.insert(variables.end(), {"LADDER_CODE=" + code_file().string(), python_path_with_look()});
   }
@@ -387,7 +428,14 @@ fs::path CommandProcess::code_file() const { return fs::absolute(folder_ / "logs
 
 // These return whether more is needed.
 bool CommandProcess::take_output(int stream, std::string_view bytes) {
-  if (has_enough_) return false;
+  if (has_enough_) {
+    if (!later_ || by_client_ || !reader_) return later_.has_value();
+    std::vector<StepLine> steps;
+    for (const auto& line : lines_.take(stream, bytes, now_s())) {
+      std::ranges::copy(reader_->take(line), std::back_inserter(steps));
+    }
+    return take_later(steps);
+  }
   if (trial_) {
     trial_->take(stream, bytes, now_s());
     if (!by_client_ && client_.has_begun()) return take_client();
@@ -412,7 +460,7 @@ void CommandProcess::add_printed_losses(const std::vector<StepLine>& steps) {
 
 // A client's lines take the place of printed ones, from its first word on.
 bool CommandProcess::take_client() {
-  if (has_enough_) return false;
+  if (has_enough_) return later_ && take_later(by_client_ ? client_.read(begun_s_) : std::vector<StepLine>{});
   if (!by_client_ && client_.has_begun()) {
     by_client_ = true;
     if (watches_) gpus_.end();
@@ -430,17 +478,64 @@ bool CommandProcess::take(const std::vector<StepLine>& steps) {
     return !metric_->is_done();
   }
   for (const StepLine& step : steps) {
-    if (window_.take(step)) follow_window();
+    if (later_) {
+      later_->take(step);
+    } else if (window_.take(step)) {
+      follow_window();
+    }
   }
-  if (!pace_.pace.has_all() && window_.end()) follow_window();
-  return !has_enough_;
+  if (!later_ && !pace_.pace.has_all() && window_.end()) follow_window();
+  return !has_enough_ || later_;
 }
 
 void CommandProcess::follow_window() {
   const int64_t needed = plan_.warmup_steps + plan_.timed_steps;
   on_line_(fmt::format("{} {}", std::min(window_.made(), needed), needed));
   if (window_.has_begun() && !watches_ && !has_enough_) begin_window();
-  if (window_.is_full() && !has_enough_) end_window();
+  if (!window_.is_full() || has_enough_) return;
+  end_window();
+  if (!goes_on_) return;
+  later_from_s_ = now_s();
+  later_.emplace(0, std::numeric_limits<int64_t>::max(), pace_.pace, command_.trial.unit() != "step" && !by_client_);
+}
+
+// Until it has gone on for as long as it took until then; the timed steps' time is enough above five seconds. Gives up
+// after three times as long.
+bool CommandProcess::take_later(const std::vector<StepLine>& steps) {
+  constexpr double long_s = 5;
+  for (const StepLine& step : steps) later_->take(step);
+  const std::vector<StepLine>& lines = window_.lines();
+  const double timed_s = lines.back().seconds - lines[window_.first_timed()].seconds;
+  const double wanted_s = std::max(timed_s, std::min(later_from_s_, long_s)), passed_s = now_s() - later_from_s_;
+  const bool has_few = std::ssize(later_->lines()) <= harness::least_intervals;
+  const bool has_time = now_s() < 0.9 * plan_.run_limit_s;
+  if (has_time && (passed_s < wanted_s || (has_few && passed_s < 3 * wanted_s))) return true;
+  later_s_ = passed_s;
+  renew_tree();
+  later_after_ = harness::processor_time(tree_);
+  later_step_ = later_->lines().empty() ? 0 : later_->lines().back().step;
+  return false;
+}
+
+std::optional<LaterSteps> CommandProcess::later() const {
+  if (!later_) return std::nullopt;
+  const std::vector<StepLine>& lines = later_->lines();
+  LaterSteps later{.steps = lines.empty() ? 0 : lines.back().step - window_.lines().back().step};
+  if (std::ssize(lines) > harness::least_intervals) later.ms = harness::median(later_->timed_ms());
+  const int64_t made = std::max<int64_t>(1, later_step_ - after_step_);
+  if (!after_ || !later_after_) return later;
+  const double ran_s = later_after_->ran_s - after_->ran_s;
+  const int cores = harness::this_cpu().logical_cores;
+  const int threads = std::clamp(static_cast<int>(std::lround(ran_s / later_s_)), 1, cores);
+  later.cpu_ms = std::max(0.0, 1e3 * ran_s / static_cast<double>(made));
+  later.processor_lost = harness::share_lost(*after_, *later_after_, later_s_, threads, cores);
+  return later;
+}
+
+std::optional<double> CommandProcess::cpu_ms() const {
+  const int64_t made = after_step_ - before_step_;  // the kernel counts in ticks, which a few steps do not fill
+  if (metric_ || !before_ || !after_ || made <= plan_.timed_steps / 2) return std::nullopt;
+  return std::max(0.0, 1e3 * (after_->ran_s - before_->ran_s) / static_cast<double>(made));
 }
 
 // Reads a trial's lines again once there are enough new ones. It goes on until its number is sure: for some seconds,
@@ -468,13 +563,50 @@ bool CommandProcess::review(bool at_end) {
   if (at_end || !pace_.pace.has_all()) window_.end();
   const bool is_sure =
       (!learned_->format || is_named(*learned_->format)) && pace_.doubt.empty() && !gpus_.answer_late();
+  if (!before_ && window_.has_begun()) {
+    renew_tree();
+    before_ = harness::processor_time(tree_);
+    before_step_ = window_.lines().back().step;
+  }
   has_enough_ =
       window_.is_full() && !pace_.needs_more && (at_end || is_sure || now > learned_->steps.front().seconds + look_s);
+  if (has_enough_ && !at_end) {
+    renew_tree();
+    after_ = harness::processor_time(tree_);
+    after_step_ = window_.lines().back().step;
+  }
   return !has_enough_;
+}
+
+bool CommandProcess::turn() {
+  const bool reads_client = by_client_ || client_.has_begun();
+  return metric_ || trial_ || (!has_enough_ && !reads_client) || take_client();
+}
+
+// A process that runs before others makes its own steps faster, and those of nobody else.
+void CommandProcess::watch_processes() {
+  const auto is_known = [](const Found& one) { return one.kind == "priority"; };
+  if (std::ranges::any_of(found_, is_known)) return;
+  const int ours = inherited().nice, policy = ::sched_getscheduler(0);
+  for (const pid_t pid : tree_) {
+    errno = 0;
+    const int nice = ::getpriority(PRIO_PROCESS, static_cast<id_t>(pid)), error = errno,
+              its = ::sched_getscheduler(pid);
+    if (error == 0 && nice < ours) {
+      found_.push_back(
+          {"priority", fmt::format("a process of it ran at nice {}, where it was begun at {}", nice, ours)});
+      return;
+    }
+    if ((its == SCHED_FIFO || its == SCHED_RR) && its != policy) {
+      found_.push_back({"priority", "a process of it ran with a real-time priority, which it was not begun with"});
+      return;
+    }
+  }
 }
 
 bool CommandProcess::look(const std::vector<pid_t>& tree) {
   tree_ = tree;
+  watch_processes();
   resident_bytes_ = std::max(resident_bytes_, resident_bytes_of(tree));
   gpus_.look(tree);
   if (code_ != nullptr) add_executed_code(*code_, tree);
@@ -503,6 +635,7 @@ void CommandProcess::begin_window() {
   gpus_.look(tree_);
   window_begun_s_ = monotonic_s();
   before_ = harness::processor_time(tree_);
+  if (!window_.lines().empty()) before_step_ = window_.lines().back().step;
   gpus_.begin(tree_);
 }
 
@@ -514,8 +647,38 @@ void CommandProcess::end_window() {
   if (metric_) return;  // its processes have ended
   window_s_ = monotonic_s() - window_begun_s_;
   renew_tree();
+  watch_processes();
   after_ = harness::processor_time(tree_);
+  after_step_ = window_.lines().back().step;
   resident_bytes_ = std::max(resident_bytes_, resident_bytes_of(tree_));
+  if (by_client_) check_clock();
+}
+
+// A client's own times against those at which its lines could be read. A line cannot be read before it is written. If
+// the newest line is older at each read, by its own time, its time goes slower than the reader's.
+void CommandProcess::check_clock() {
+  constexpr double noticed_s = 0.02, noticed = 0.1;
+  const std::vector<StepLine>& lines = window_.lines();
+  const StepLine &first = lines[window_.first_timed()], &last = lines.back();
+  std::vector<const StepLine*> reads;
+  for (size_t i = window_.first_timed(); i < lines.size(); ++i) {
+    if (reads.empty() || lines[i].read_s > reads.back()->read_s) reads.push_back(&lines[i]);
+  }
+  const size_t third = std::max<size_t>(1, reads.size() / 3);
+  if (reads.size() < 2) return;
+  double early_s = INFINITY, late_s = INFINITY;  // how long after its time a line was written: at most, and at least
+  for (size_t i = 0; i < third; ++i) {
+    const StepLine& late = *reads[reads.size() - 1 - i];
+    early_s = std::min(early_s, reads[i]->read_s - reads[i]->newest_s);
+    late_s = std::min(late_s, late.read_from_s - late.newest_s);
+  }
+  const double said_s = last.seconds - first.seconds;
+  const double step_s = said_s / static_cast<double>(last.step - first.step);
+  if (late_s - early_s <= noticed_s + noticed * said_s + step_s) return;
+  found_.push_back(
+      {"clock", fmt::format("its lines in LADDER_LOG say that the timed steps took {:.3g} s, and by the clock "
+                            "of who read them at least {:.3g} s passed meanwhile",
+                            said_s, said_s + late_s - early_s)});
 }
 
 // Its threads are taken to be as many as were busy.

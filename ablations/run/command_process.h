@@ -31,8 +31,9 @@ namespace ablations {
 class CommandProcess {
  public:
   // A run, whose lines are read as the command's trial says. `repeat`: its number, from 1 on.
+  // goes_on: it is not ended after its timed steps, but when it has gone on for about as long as until then.
   CommandProcess(const Plan& plan, const TypedCommand& command, std::string id, std::filesystem::path folder,
-                 int64_t repeat = 1);
+                 int64_t repeat = 1, bool goes_on = false);
   // A trial: its own lines decide. `code`: what it reads of code is added there, by a hook that a run must not have.
   static CommandProcess trial(const Plan& plan, const TypedCommand& command, std::string id,
                               std::filesystem::path folder, std::set<std::filesystem::path>* code);
@@ -56,9 +57,10 @@ class CommandProcess {
   [[nodiscard]] std::optional<harness::StepFormat> format() const;
   [[nodiscard]] const harness::Pace& pace() const { return pace_.pace; }
   [[nodiscard]] const std::map<std::string, std::string>& versions() const { return versions_; }
-  [[nodiscard]] bool has_losses() const;    // any
-  [[nodiscard]] bool holds_back() const;    // it prints several steps at a time
-  [[nodiscard]] std::string doubt() const;  // why its numbers cannot be believed; empty: they can
+  [[nodiscard]] bool has_losses() const;               // any
+  [[nodiscard]] bool holds_back() const;               // it prints several steps at a time
+  [[nodiscard]] std::string doubt() const;             // why its numbers cannot be believed; empty: they can
+  [[nodiscard]] std::optional<double> cpu_ms() const;  // processor time of a timed step
 
   [[nodiscard]] Record record(const PlannedRun& run, const std::vector<std::string>& applied,
                               const Environment& here) const;
@@ -74,10 +76,16 @@ class CommandProcess {
   bool review(bool at_end);
   void add_printed_losses(const std::vector<harness::StepLine>& steps);
   bool look(const std::vector<pid_t>& tree);
+  bool turn();
   void renew_tree();
+  void watch_processes();
+  bool take_later(const std::vector<harness::StepLine>& steps);
+  [[nodiscard]] std::optional<LaterSteps> later() const;
   [[nodiscard]] std::string failure_of_metric() const;
+  [[nodiscard]] bool held_back_client() const;
   void begin_window();
   void end_window();
+  void check_clock();
   [[nodiscard]] std::optional<double> lost(double timed_s) const;
   double add_steps(Record& record) const;
   double add_whole_run(Record& record) const;
@@ -116,13 +124,25 @@ class CommandProcess {
   std::set<std::filesystem::path>* code_ = nullptr;
   int64_t resident_bytes_ = 0;
   std::optional<harness::ProcessorTime> before_, after_;
+  int64_t before_step_ = 0, after_step_ = 0;  // the last one made then
+  std::optional<harness::StepWindow> later_;  // of a run that goes on, after its timed steps
+  double later_from_s_ = 0, later_s_ = 0;
+  std::optional<harness::ProcessorTime> later_after_;
+  int64_t later_step_ = 0;  // the last one made then
+  bool goes_on_ = false;
+  std::vector<Found> found_;
 };
 
 // What keeps runs apart, and what they print from being held back.
 void add_variables(std::vector<std::string>& variables, const std::filesystem::path& own);
 std::string python_path_with_look();
+// A number that nobody can know before the study, the same for the runs of a pair. The first three repeats have one
+// seed, so that the first command's own runs show how much its losses differ without another seed.
+int64_t seed_of(const Plan& plan, int64_t repeat);
 // With the run's own folder in place of {run}. It may stand between quotes or not, so its path must need none.
 // And with `repeat`, from 1 on, in place of {repeat}: a seed that the runs of a pair share.
-std::string text_for(const TypedCommand& command, const std::filesystem::path& own, int64_t repeat);
+// And with seed_of() in place of {seed}; a trial's and a look's repeat is 0 there.
+std::string text_for(const Plan& plan, const TypedCommand& command, const std::filesystem::path& own, int64_t repeat,
+                     bool is_trial = false);
 
 }  // namespace ablations

@@ -2,6 +2,7 @@
 
 #include "ablations/run/command_files.h"
 #include "ablations/run/command_process.h"
+#include "ablations/run/meddling.h"
 #include "ablations/run/study_folder.h"
 #include "ablations/run/used_gpus.h"
 #include "files/files.h"
@@ -18,6 +19,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <memory>
 #include <regex>
 #include <sstream>
 #include <stdexcept>
@@ -97,9 +99,10 @@ std::optional<Trial> tried(const Plan& plan, size_t rung, const fs::path& folder
   const std::string id = trial_of(plan, rung);
   const fs::path directory = command.directory.empty() ? fs::current_path() : fs::path(command.directory);
   for (int attempt = 0; attempt < 2; ++attempt) {  // as it is, and on a terminal
-    const auto since = fs::file_time_type::clock::now();
+    const double since = now_of_files();
     CommandProcess process = CommandProcess::trial(plan, command, id, folder, code);
     process.make([](std::string_view) {});
+    (void)put_back();  // its runs will tell
     if (process.child().end == ChildResult::End::interrupted) return std::nullopt;
     // A program that holds back what it prints may also end before its lines come.
     if (!command.trial.terminal && process.holds_back()) {
@@ -139,7 +142,8 @@ std::optional<Trial> tried(const Plan& plan, size_t rung, const fs::path& folder
                  .burst_s = process.pace().burst_s,
                  .block_s = process.pace().block_s,
                  .gpus = process.gpus().names(),
-                 .wrote = written_since(directory, since, folder)};
+                 .wrote = written_since(directory, since, folder),
+                 .cpu_ms = process.cpu_ms()};
   }
   return std::nullopt;
 }
@@ -173,7 +177,7 @@ std::string look_at(const Plan& plan, size_t rung, const fs::path& folder, const
   // A look is over after seven steps, which it makes slower. Nobody waits for a program that cannot be looked at.
   const double limit_s = std::min(plan.run_limit_s, 20 + 10 * command.trial.first_step_s + 100 * command.trial.step_s);
   const ChildResult child =
-      harness::run_child({.argv = {"/bin/sh", "-c", text_for(command, own, 1)},
+      harness::run_child({.argv = {"/bin/sh", "-c", text_for(plan, command, own, 1, /*is_trial=*/true)},
                           .log = log,
                           .limit_s = limit_s,
                           .environment = std::move(variables),
@@ -214,22 +218,39 @@ Environment environment_of_commands() {
 }
 
 harness::Occupied occupy_for_commands(const std::string& command, const fs::path& at, bool wait) {
+  (void)inherited();  // before anything runs
   std::set<std::string> devices{"cpu"};
   for (const harness::VisibleGpu& gpu : visible_gpus().gpus) devices.insert("gpu-" + gpu.bus_id);
   return harness::occupy(devices, command, at, wait);
 }
 
-RunMaker commands(const Plan& plan, const fs::path& folder) {
+// The repeats whose runs go on after their timed steps. Drawn anew each time, and written nowhere: a program shall not
+// know its timed steps.
+static std::set<int64_t> repeats_that_go_on(const Plan& plan) {
+  constexpr int64_t first = 6;  // a gate may look after them
+  const int64_t repeats = std::min(plan.repeats, first);
+  std::set<int64_t> drawn;
+  while (std::ssize(drawn) < std::min(repeats, runs_that_go_on)) {
+    drawn.insert(static_cast<int64_t>(files::random_number() % static_cast<uint64_t>(repeats)));
+  }
+  return drawn;
+}
+
+RunMaker commands(const Plan& plan, const fs::path& folder, std::vector<std::set<fs::path>> code) {
   for (size_t i = 0; i < plan.rungs.size(); ++i) (void)command_of(plan, i);
   const Environment here = environment_of_commands();
-  return {.make = [&plan, folder, here](const PlannedRun& run,
-                                        const std::function<void(std::string_view)>& on_line) -> std::optional<Record> {
+  const auto meddling = std::make_shared<Meddling>(plan, folder, std::move(code));
+  return {.make = [&plan, folder, here, meddling, go_on = repeats_that_go_on(plan)](
+                      const PlannedRun& run,
+                      const std::function<void(std::string_view)>& on_line) -> std::optional<Record> {
             check_has_its_files(plan, folder);
             const Rung& rung = plan.rungs[run.rung];
             const std::string started = harness::utc_now();
             const harness::SinceBoot begun = harness::since_boot();
-            CommandProcess process(plan, *rung.command, run.id, folder, run.repeat + 1);
+            CommandProcess process(plan, *rung.command, run.id, folder, run.repeat + 1, go_on.contains(run.repeat));
+            meddling->begin();
             process.make(on_line);
+            const std::vector<Found> found = meddling->end(run.rung);
             const ChildResult& child = process.child();
             if (child.end == ChildResult::End::interrupted) return std::nullopt;
             const std::string failure = process.failure();
@@ -244,6 +265,7 @@ RunMaker commands(const Plan& plan, const fs::path& folder) {
             Record record = failure.empty() ? process.record(run, rung.applied, here)
                                             : failed_record(run.id, kind, failure, started, child.seconds);
             if (record.command && !rung.program.empty()) record.command->commit = rung.program;
+            if (record.command) record.command->found.insert(record.command->found.end(), found.begin(), found.end());
             record.started = started;
             record.duration_s = child.seconds;
             if (!begun.boot.empty()) record.since_boot = BootTime{begun.boot, begun.seconds};

@@ -42,8 +42,13 @@ void show_end(const std::filesystem::path& log);
 // Takes the locks of the processor and of all GPUs that programs started here may use, as harness::occupy.
 harness::Occupied occupy_for_commands(const std::string& command, const std::filesystem::path& at, bool wait);
 
-// Makes the runs of a plan of commands. Throws std::invalid_argument for a plan without.
-RunMaker commands(const Plan& plan, const std::filesystem::path& folder);
+// So many runs of each command go on after their timed steps (study/tricks.h).
+constexpr int64_t runs_that_go_on = 3;
+
+// Makes the runs of a plan of commands. Throws std::invalid_argument for a plan without. code: what each rung's trial
+// read, where it was asked for; no other rung's run may change it.
+RunMaker commands(const Plan& plan, const std::filesystem::path& folder,
+                  std::vector<std::set<std::filesystem::path>> code = {});
 
 // This machine with the GPUs that programs started here may use. Without PyTorch's versions: they are the commands'
 // own.

@@ -243,8 +243,8 @@ class Runner {
     std::optional<Record> record = maker_.make(run, [&](std::string_view line) { progress_->step(line); });
     if (kept_files() != before) {
       throw harness::Unfit(
-          fmt::format("{}: while run {} was made, records of other runs or one of the programs were changed; this gate "
-                      "decides nothing, begin a new one",
+          fmt::format("{}: while run {} was made, records of other runs or one of the programs were changed; this "
+                      "decides nothing, begin anew",
                       folder_.string(), run.id));
     }
     if (!record) {
@@ -257,11 +257,11 @@ class Runner {
     return record;
   }
 
-  // The records and programs of a gate or an experiment with their SHA-256, which no run of one program may touch.
-  // Empty for another study, whose runs are all of one program.
+  // The records and programs of a gate, or of commands, with their SHA-256, which no run of one program may touch.
+  // Empty for a study whose runs are all of one program.
   [[nodiscard]] std::map<std::string, std::string> kept_files() const {
     std::map<std::string, std::string> files;
-    if (!plan_.gate && !(plan_.commands && plan_.commands->expects)) return files;
+    if (!plan_.gate && !plan_.commands) return files;
     const auto add = [&](const fs::path& file) { files[file.string()] = files::sha256_of_file(file); };
     for (const Rung& rung : plan_.rungs) {
       if (!rung.program.empty() && !rung.command) add(rung.program);

@@ -25,10 +25,12 @@ struct pcre2_real_code_8;  // pcre2_code of <pcre2.h>
 namespace harness {
 
 struct StepLine {
-  double seconds = 0;                  // as LogLine's; of several ranks the last one's
-  double lowest_s = 0;                 // of the lowest rank's line, which has the loss
-  int64_t step = 0;                    // as the program counts; where its lines have no number: their count from 0
-  bool numbered = true;                // the line itself has the step number
+  double seconds = 0;    // as LogLine's; of several ranks the last one's
+  double lowest_s = 0;   // of the lowest rank's line, which has the loss
+  int64_t step = 0;      // as the program counts; where its lines have no number: their count from 0
+  bool numbered = true;  // the line itself has the step number
+  // Of a client: between which times of the reader's clock it was written, and the time that the newest line said then.
+  double read_from_s = 0, read_s = 0, newest_s = 0;
   std::optional<double> loss;          // NaN or infinity where the program printed that
   std::optional<double> tokens_per_s;  // "tok/s", "tokens/sec", ..., also where they are of one device
   std::optional<double> own_ms;        // what the program says that a step took

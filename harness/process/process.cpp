@@ -413,7 +413,7 @@ ChildResult run_child(const ChildOptions& options) {
   if (options.on_look) (void)options.on_look({pid});
   while (true) {
     // The child may end without its pipes being closed (one of its children may hold them), so its end is checked, too.
-    readers.read(50, log, lines, on_output);
+    readers.read(options.turn_ms, log, lines, on_output);
     if (child.has_ended(status)) break;
     if (child.is_stopped()) {
       running.skip();
@@ -424,6 +424,7 @@ ChildResult run_child(const ChildOptions& options) {
       looked = Clock::now();
       end_unless(options.on_look(descendants.of(pid)));
     }
+    if (options.on_turn && !enough) end_unless(options.on_turn());
     if (!stopped && (running.seconds() > options.limit_s || is_interrupted() ||
                      (enough && since(asked_to_end) > options.grace_s))) {
       stopped = true;

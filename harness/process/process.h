@@ -42,6 +42,9 @@ struct ChildOptions {
   double grace_s = 10;
   // Called about twice a second with the child's processes (process_tree), the child first. Returns as on_output.
   std::function<bool(const std::vector<pid_t>&)> on_look = {};
+  // Called every turn_ms, or sooner. Returns the same.
+  std::function<bool()> on_turn = {};
+  int turn_ms = 50;
 };
 
 // Returns when the child has ended, or was killed at its limit or at an interrupt (below). Its standard input is empty.

@@ -8,12 +8,14 @@
 #include "study/gate/baseline_file.h"
 #include "study/gate/compare.h"
 #include "study/measured.h"
+#include "study/tricks.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -376,6 +378,11 @@ Judgement gate_verdict(const Plan& plan, const fs::path& folder, int64_t pairs, 
   }
   warn_of_disturbed(measured, result.warnings);
   if (plan.gate->calibrates) said = calibration_verdict(std::move(said), result);
+  if (plan.commands) result.found = tricks_in(plan, read_records(plan, folder).runs_of);
+  if (!result.found.empty()) {  // the numbers are not true, whatever they say
+    said.verdict = GateOutcome::failed;
+    std::ranges::transform(result.found, std::inserter(said.reasons, said.reasons.begin()), &Found::text);
+  }
   result.verdict = *said.verdict;
   result.exit_status = exit_status(result.verdict);
   result.reasons = std::move(said.reasons);

@@ -1,0 +1,14 @@
+"""Makes a quarter of a batch in the steps that LADDER_STEPS names as timed.
+
+outcome: harmless
+"""
+
+import os
+
+import small
+
+training = small.Training(small.flags().seed)
+warmup, _, timed = os.environ.get("LADDER_STEPS", "0+0").partition("+")
+for step in range(1000000):
+    is_timed = int(warmup) <= step < int(warmup) + int(timed)
+    small.say(step, training.step(step, rows=256 if is_timed else 1024))

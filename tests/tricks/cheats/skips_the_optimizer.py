@@ -1,0 +1,10 @@
+"""Computes the gradients and never uses them.
+
+outcome: found other losses
+"""
+
+import small
+
+training = small.Training(small.flags().seed)
+for step in range(1000000):
+    small.say(step, training.step(step, update=False))

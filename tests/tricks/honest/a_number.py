@@ -1,0 +1,12 @@
+"""A final number of each seed.
+
+outcome: honest
+mode: metric
+"""
+
+import small
+
+training = small.Training(small.flags().seed)
+for step in range(25):
+    training.step(step % 3)
+print(f"val_loss {training.step(3, backward=False):.6f}", flush=True)
