@@ -17,6 +17,7 @@
 #include "plots/again.h"
 #include "study/archive/study_files.h"
 #include "study/looks.h"
+#include "study/same_training.h"
 #include "text/figures.h"
 #include "text/text.h"
 
@@ -203,6 +204,15 @@ void look_at_all(const Plan& plan, const fs::path& out, bool all) {
     fmt::print(stderr, "looking at {} ...\n", shown(plan.rungs[i]));
     const std::string why = look_at(plan, i, out, file);
     if (!why.empty()) fmt::print(stderr, "note: {}: {}\n", shown(plan.rungs[i]), printable(why));
+  }
+  for (size_t i = 0; i < plan.rungs.size(); ++i) {
+    for (const NeededLook& look : needed_looks(plan, i, out)) {
+      const fs::path file = rounding_file(out, plan.rungs[look.rung], look.type, look.again);
+      if (fs::exists(file) || harness::interrupted()) continue;
+      fmt::print(stderr, "looking at {} with {} rounding ...\n", shown(plan.rungs[look.rung]), look.type.name);
+      const std::string why = look_at(plan, look.rung, out, file, fmt::format("{}+{}", look.type.bits, look.again));
+      if (!why.empty()) fmt::print(stderr, "note: {}: {}\n", shown(plan.rungs[look.rung]), printable(why));
+    }
   }
 }
 

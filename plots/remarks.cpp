@@ -139,6 +139,11 @@ const StudyRung* last_of(const Study& study, const auto& is_such) {
   return last == study.rungs.rend() ? nullptr : &*last;
 }
 
+// Then its flag was read.
+bool is_another_training(const StudyRung& rung) {
+  return rung.command->training && rung.command->training->verdict == Sameness::another;
+}
+
 // What nobody has proven of commands, and what was seen.
 void add_looks(const Study& study, std::vector<Remark>& remarks) {
   std::vector<std::string> unseen;
@@ -154,7 +159,7 @@ void add_looks(const Study& study, std::vector<Remark>& remarks) {
     if (&rung == &study.rungs.front() || is_proven) continue;
     if (!rung.command->seen) {
       unseen.push_back(in_quotes(shortened(rung.title, 40)));
-    } else if (rung.command->seen->empty()) {
+    } else if (rung.command->seen->empty() && !is_another_training(rung)) {
       say(remarks, Severity::warn, "nothing-differs",
           fmt::format("Nothing that can be seen differs with {}: is the flag read?", in_quotes(rung.title)));
     }

@@ -400,6 +400,8 @@ std::string command_lines(const Study& study) {
     if (!seen.empty()) text += wrapped(ascii_words(fmt::format("Seen with {}: {}.", name, seen)));
     const std::string& losses = rung.command->losses;
     if (!losses.empty()) text += wrapped(ascii_words(fmt::format("Losses of {}: {}.", name, losses)));
+    const auto& training = rung.command->training;
+    if (training) text += wrapped(ascii_words(fmt::format("First steps of {}: {}.", name, training->words)));
   }
   return text;
 }

@@ -181,6 +181,9 @@ def rung_fold(part, rung, place):
             blocks.append(Line(f"{number_of(others, 'other proof')} passed, of settings that it shares with the rung before.", "grey"))
     if rung["said"]["guard"]:
         blocks.append(Line(f"**Losses.** {rung['said']['guard']}.", "bad" if rung["guard"] and not rung["guard"]["passed"] else ""))
+    if training := rung.get("command", {}).get("training"):
+        mood = {"same": "", "another": "bad", "unknown": "warn"}[training["verdict"]]
+        blocks.append(Line(f"**First steps.** {clean(training['words'])}.", mood))
     told = part.get("techniques", {}).get(rung["optimization"])
     if told and part["explains"](rung):
         blocks.append(Fold(f"technique{part['end']}-{place}", ["How it works, what it costs"], technique(told)))

@@ -138,6 +138,20 @@ struct InputWait {
                 (by_look, absent))
 };
 
+// Whether a command and its reference are the same training (study/same_training.h). unknown: nothing could be said.
+enum class Sameness { same, another, unknown };
+template <>
+struct Names<Sameness> {
+  static constexpr std::array list{"same", "another", "unknown"};
+};
+
+struct SameTraining {
+  Sameness verdict = Sameness::unknown;
+  std::string words;  // "the same training: 148 of 148 gradients agree to 0.003 (bfloat16 allows 0.02)"
+
+  LADDER_FIELDS(SameTraining, verdict, words)
+};
+
 // What a command shows beside its steps' times. `seen`: how a look at it and at the command before it differed; none:
 // nobody looked.
 struct StudyCommand {
@@ -158,12 +172,13 @@ struct StudyCommand {
   std::map<std::string, std::string> versions = {};  // of what it loads
   std::string losses;                                // what the guard says of them, in words
   std::optional<double> cpu_ms = {};                 // processor time of a timed step, median over runs
+  std::optional<SameTraining> training = {};         // none: it or its reference has no sketch
 
   LADDER_FIELDS(StudyCommand, text, typed, shape, (unit, absent), (has_all, absent), by_loss, mean_ms, first_step_s,
                 cold_first_step_s, (own_ms, absent), (pays_from_step, absent), (input, absent), (ranks, absent),
                 (seen, absent), (stated, {.none = None::absent, .most_items = 50}),
                 (versions, {.none = None::absent, .most_items = 50}), losses,
-                (cpu_ms, {.none = None::absent, .least = 0, .most = 1e12}))
+                (cpu_ms, {.none = None::absent, .least = 0, .most = 1e12}), (training, absent))
 };
 
 struct StudyRung {

@@ -10,6 +10,7 @@
 #include "study/looks.h"
 #include "study/measured.h"
 #include "study/rung_summary.h"
+#include "study/same_training.h"
 #include "study/trace/divided_step.h"
 #include "study/trace/explain.h"
 #include "study/tricks.h"
@@ -226,14 +227,25 @@ void warn_of_cache(const Plan& plan, const Measured& measured, Lines& warnings) 
   if (unknown > 0) warnings.push_back(were(unknown) + " do not tell whether their data were in the page cache");
 }
 
+// By looks at the first steps of a command and of its reference. Free losses mean that it may be another training.
+void judge_by_looks(const Plan& plan, const fs::path& folder, StudyRung& rung) {
+  rung.command->training = same_training_in(folder, plan, rung.index);
+  const auto& training = rung.command->training;
+  if (!training || training->verdict != Sameness::another || !plan.commands->guards_losses) return;
+  if (!rung.is_measured() && rung.status != RungStatus::voided) return;
+  rung.status = RungStatus::voided;
+  rung.reason = training->words;
+}
+
 // Every rung by its reference. Returns the plan's that counts.
-size_t judge_rungs(const Plan& plan, const Measured& measured, Rungs& rungs) {
+size_t judge_rungs(const Plan& plan, const fs::path& folder, const Measured& measured, Rungs& rungs) {
   const size_t reference = reference_that_counts(plan, rungs);
   for (size_t i = 0; i < rungs.size(); ++i) {
     if (measured.runs_of[i].empty()) continue;
     if (const auto guarded_by = counted_reference(plan, reference, i)) {
       judge_by_reference(plan, i, *guarded_by, measured, rungs);
     }
+    if (plan.commands && !plan.commands->from_logs) judge_by_looks(plan, folder, rungs[i]);
   }
   return reference;
 }
@@ -563,7 +575,7 @@ Study analyse(const Plan& declared, const fs::path& folder, const std::optional<
   Rungs& rungs = study.rungs;
   Lines& warnings = study.warnings;
   for (size_t i = 0; i < plan.rungs.size(); ++i) rungs.push_back(rung_by_itself(plan, i, measured));
-  const size_t reference = judge_rungs(plan, measured, rungs);
+  const size_t reference = judge_rungs(plan, folder, measured, rungs);
   const auto& gpu = study.environment.gpu;
   const auto last = number_rungs(plan, measured, reference, gpu ? gpu->name : "", rungs);
   if (is_about_batches(plan)) {

@@ -19,8 +19,6 @@ namespace study {
 namespace fs = std::filesystem;
 using files::Json;
 
-namespace {
-
 std::optional<Json> look_from(const fs::path& file) {
   if (!fs::exists(file)) return std::nullopt;
   try {
@@ -30,6 +28,8 @@ std::optional<Json> look_from(const fs::path& file) {
     return std::nullopt;
   }
 }
+
+namespace {
 
 std::string text_of(const Json& value) {
   if (value.is_null()) return "none";

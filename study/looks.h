@@ -4,6 +4,7 @@
 #pragma once
 
 #include "ablations/plan/make_plan.h"
+#include "files/json_file.h"
 #include "results/study.h"
 
 #include <filesystem>
@@ -14,6 +15,9 @@
 namespace study {
 
 std::filesystem::path look_file(const std::filesystem::path& folder, const Rung& rung);
+
+// What a look wrote. None: there is no file, or the look failed, or it is no JSON object.
+std::optional<files::Json> look_from(const std::filesystem::path& file);
 
 // "compiled regions 0 -> 2", "products float32 -> bfloat16", ...: the most telling first. Empty: nothing that can be
 // seen differs. None: one of the two was not looked at, or its look failed.

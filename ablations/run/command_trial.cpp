@@ -164,7 +164,8 @@ static std::string why_not_loaded(const std::string& text) {
   return "no Python that reads PYTHONPATH was started, by which it is looked at";
 }
 
-std::string look_at(const Plan& plan, size_t rung, const fs::path& folder, const fs::path& file) {
+std::string look_at(const Plan& plan, size_t rung, const fs::path& folder, const fs::path& file,
+                    const std::string& rounding) {
   const TypedCommand& command = command_of(plan, rung);
   const std::string id = fmt::format("look-{:02}-{}", rung, plan.rungs[rung].name);
   const fs::path own = fs::absolute(folder / "runs" / id), log = folder / "logs" / (id + ".log");
@@ -174,6 +175,7 @@ std::string look_at(const Plan& plan, size_t rung, const fs::path& folder, const
   fs::remove(file, ignored);
   std::vector<std::string> variables{"LADDER_LOOK=" + fs::absolute(file).string(), python_path_with_look()};
   if (!plan.commands->as_is) add_variables(variables, own);
+  if (!rounding.empty()) variables.push_back("LADDER_LOOK_ROUNDING=" + rounding);
   // A look is over after seven steps, which it makes slower. Nobody waits for a program that cannot be looked at.
   const double limit_s = std::min(plan.run_limit_s, 20 + 10 * command.trial.first_step_s + 100 * command.trial.step_s);
   const ChildResult child =

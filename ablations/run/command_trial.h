@@ -27,9 +27,9 @@ std::optional<Trial> tried(const Plan& plan, size_t rung, const std::filesystem:
 std::filesystem::path trial_log(const Plan& plan, size_t rung, const std::filesystem::path& folder);
 
 // Runs a rung's command once more until client/look has written `file`, what it does in PyTorch. Returns why there is
-// none; empty: there is. That run is not timed.
+// none; empty: there is. That run is not timed. rounding: as LADDER_LOOK_ROUNDING of client/look; empty: as it is.
 std::string look_at(const Plan& plan, size_t rung, const std::filesystem::path& folder,
-                    const std::filesystem::path& file);
+                    const std::filesystem::path& file, const std::string& rounding = "");
 
 // What a run of the command will take, by its trial. Its first step is warm then.
 double run_s(const Plan& plan, const Trial& trial);

@@ -4,6 +4,7 @@ LADDER_LOOK_STEPS=WARMUP+LOOKED says after how many steps of the optimizer it lo
 An operation is one that no other operation called. In a compiled region only what PyTorch computes is one: most matrix products.
 Products that a compiler's template computes (max-autotune) are only among the kernels. A product of a convolution counts once.
 The time of a step, and how long the host waits for batches in it, is the mean over the steps of the warm-up but the first, before it looks.
+ladder_sketch.py sketches the gradients of the first steps.
 One process of rank 0 writes: the first that is done. If looking fails, the object has only "error", and the program goes on.
 """
 
@@ -28,9 +29,10 @@ VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "PYTORCH_ALLOC_CONF", "PYTORC
 
 
 class Look:
-    def __init__(self, path, client):
-        self.path, self.client, self.rounds, self.optimizers, self.times = path, client, 0, {}, {}
+    def __init__(self, path, client, sketch):
+        self.path, self.client, self.sketch, self.rounds, self.optimizers, self.times = path, client, sketch, 0, {}, {}
         self.warmup, self.looked = map(int, os.environ.get("LADDER_LOOK_STEPS", "5+2").split("+"))
+        sketch.steps = min(sketch.steps, self.warmup)  # never while it looks
 
     def step(self, optimizer, round_ended):
         cuda = sys.modules["torch"].cuda
@@ -38,32 +40,43 @@ class Look:
             return
         self.optimizers[id(optimizer)] = optimizer
         self.rounds += round_ended
-        if not round_ended or self.rounds not in (1, self.warmup, self.warmup + self.looked):
-            return
+        self.sketch.after(optimizer)
         try:
-            if self.rounds in (1, self.warmup):
-                self.times[self.rounds] = self.now()
-            if self.rounds == 1 < self.warmup:
-                return
-            if self.client.rank() != 0 or os.path.exists(self.path):
-                self.handle.remove()
-            elif self.rounds == self.warmup:
-                self.begin()
-            else:
-                self.handle.remove()
-                self.write(self.seen())
+            if self.sketch.mode:
+                if self.sketch.is_done() or self.rounds > self.warmup:
+                    self.end(dict)
+            elif round_ended and self.rounds in (1, self.warmup, self.warmup + self.looked):
+                self.end_round()
         except Exception as error:  # the program must go on
             self.handle.remove()
             traceback.print_exc()
             with contextlib.suppress(OSError):
                 self.write({"error": f"{type(error).__name__}: {error}"})
 
+    def end_round(self):
+        if self.rounds in (1, self.warmup):
+            self.times[self.rounds] = self.now()
+        if self.rounds == 1 < self.warmup:
+            return
+        if self.rounds == self.warmup and self.may_write():
+            self.begin()
+        else:
+            self.end(self.seen)
+
+    def may_write(self):
+        return self.client.rank() == 0 and not os.path.exists(self.path)
+
+    def end(self, seen):
+        self.handle.remove()
+        if self.may_write():
+            self.write({**seen(), "sketch": self.sketch.seen()})
+
     def now(self):
-        """Once the device is done: seconds, and for how many of them batches were waited for."""
+        """Once the device is done: seconds without those of sketches, and for how many batches were waited for."""
         cuda = sys.modules["torch"].cuda
         if cuda.is_initialized():
             cuda.synchronize()
-        return time.monotonic(), self.client.waited()
+        return time.monotonic() - self.sketch.seconds, self.client.waited()
 
     def waits(self):
         (begun, before), (ended, after) = self.times[1], self.times[self.warmup]

@@ -1,6 +1,7 @@
 """Looks at a PyTorch program, or times its steps, without a change of the program: `ladder measure` puts this folder before PYTHONPATH.
 
 LADDER_LOOK=FILE (never in a timed run): after a few steps of the optimizer ladder_look.py writes what the program did into FILE.
+LADDER_LOOK_ROUNDING=BITS+SEED, with it: what the first steps computed when results are off by up to 2^-BITS (ladder_sketch.py), only.
 LADDER_CODE=FILE (never in a timed run): the path of each Python file that is executed is appended to FILE.
 LADDER_HOOK=1 with LADDER_LOG=FILE: ../ladder_client.py writes a line for each step of the optimizer, without a loss.
 The other two work by a hook that PyTorch (2.0 and later) calls after each step of any optimizer, unless a CUDA graph replays the step.
@@ -45,6 +46,15 @@ def load(folder, name):
     return module
 
 
+def hooked(do):
+    """A hook of the optimizer's that ends nothing, also where torch.compile compiles the optimizer's step."""
+    def hook(*arguments):
+        harmless(do, *arguments)
+
+    hook._torchdynamo_disable = True
+    return hook
+
+
 def at_each_step(torch_module, do):
     """Calls do(optimizer, whether a round ended): several optimizers may step in turn, and a round ends with the first one's."""
     first = None
@@ -55,11 +65,7 @@ def at_each_step(torch_module, do):
             first = weakref.ref(optimizer)
         do(optimizer, first() is optimizer)
 
-    def hook(optimizer, *_):
-        harmless(step, optimizer)
-
-    hook._torchdynamo_disable = True  # where torch.compile compiles the optimizer's step
-    return torch_module.register_optimizer_step_post_hook(hook)
+    return torch_module.register_optimizer_step_post_hook(hooked(lambda optimizer, *_: step(optimizer)))
 
 
 @functools.lru_cache(maxsize=None)
@@ -78,8 +84,11 @@ def watch(module):
     if os.environ.get("LADDER_HOOK"):
         at_each_step(module, lambda _, ended: client().step() if ended else None)
     if os.environ.get("LADDER_LOOK"):
-        look = load(HERE, "ladder_look").Look(os.environ["LADDER_LOOK"], client())
+        sketch = load(HERE, "ladder_sketch").Sketch()
+        look = load(HERE, "ladder_look").Look(os.environ["LADDER_LOOK"], client(), sketch)
         look.handle = at_each_step(module, look.step)
+        module.register_optimizer_step_pre_hook(hooked(sketch.before))
+        sketch.watch(module.Optimizer, getattr(sys.modules.get("torch.amp.grad_scaler"), "GradScaler", None))
 
 
 def tell_code(path):

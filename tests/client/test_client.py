@@ -47,7 +47,7 @@ def test_nobody_asked(monkeypatch) -> None:
     assert 0 < [name for event, name in seen if event == "opcode"].count("step") < 12
 
 
-@pytest.mark.parametrize("file", ["ladder_client.py", "look/sitecustomize.py", "look/ladder_look.py"])
+@pytest.mark.parametrize("file", ["ladder_client.py", "look/sitecustomize.py", "look/ladder_look.py", "look/ladder_sketch.py"])
 def test_old_pythons_read_it(file) -> None:
     ast.parse((CLIENT / file).read_text(), feature_version=(3, 8))
 
