@@ -149,7 +149,7 @@ def has_no_verdict(tried):
 def fits(script, tried):
     """Why it is not as the script's head says; empty: it is."""
     if script.outcome == "honest":
-        return "" if not tried.outcome.startswith("found") or (tried.outcome == "found other losses") else f"accused: {tried.sentence}"
+        return f"accused: {tried.sentence}" if tried.outcome.startswith("found") else ""
     if script.outcome == "harmless":
         if "says" in script.fields:
             return "" if tried.outcome == "refused" and script.fields["says"] in tried.output else f"{tried.outcome}: {tried.sentence}"
