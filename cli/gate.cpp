@@ -1,6 +1,5 @@
 // `ladder gate`: its flags, and with `-- COMMAND` two commits of any program, each in a git worktree of its own. Runs
 // are interleaved, in fresh processes, as those of a gate of two ladder programs (cli/gpt2/gate.cpp).
-#include "ablations/plan/command_rungs.h"
 #include "ablations/plan/make_plan.h"
 #include "ablations/run/command_files.h"
 #include "ablations/run/command_trial.h"
@@ -15,18 +14,17 @@
 #include "harness/process/unfit.h"
 #include "harness/process/utc.h"
 #include "harness/stats/verdict.h"
-#include "plots/again.h"
 #include "study/gate/baseline_file.h"
 #include "text/figures.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <vector>
 
 namespace cli {
@@ -35,30 +33,6 @@ namespace fs = std::filesystem;
 using files::printable;
 
 namespace {
-
-// One word is a command line already; several are quoted as they were given.
-std::string command_text(const std::vector<std::string>& words) {
-  if (words.size() == 1) return words.front();
-  std::vector<std::string> quoted;
-  for (const std::string& word : words) quoted.push_back(plots::for_shell(word));
-  return fmt::format("{}", fmt::join(quoted, " "));
-}
-
-std::vector<Rung> arms_of(const std::string& text, const std::vector<CommitSide>& sides) {
-  std::vector<Rung> arms;
-  for (const CommitSide& side : sides) {
-    Rung arm = rungs_of_commands({text}, Mode::cumulative).front();
-    arm.title = files::shortened(text, 60);
-    arm.name = fmt::format("{}-command", side.name);
-    arm.program = side.commit;
-    arm.command->text = arm.command->typed = text;
-    arm.command->directory = side.directory;
-    arm.command->variables = side.variables;
-    arms.push_back(std::move(arm));
-  }
-  arms.back().against = 0;
-  return arms;
-}
 
 // Of a run of the command here, as far as a noise floor asks.
 Record expected_record(const Plan& plan) {
@@ -187,7 +161,8 @@ int gate_of_commits(const GateFlags& flags) {
   } else {
     if (flags.catches)
       check_has_noise(flags, plan_of(flags, {{.name = "head", .commit = "", .place = "", .directory = ""}}));
-    worktrees.emplace(flags.base, flags.head.empty() ? "HEAD" : flags.head, out);
+    const std::string head = flags.head.empty() ? "HEAD" : flags.head;
+    worktrees.emplace(std::vector<NamedCommit>{{"base", "--base", flags.base}, {"head", "--head", head}}, out);
     if (!git({"status", "--porcelain", "--untracked-files=no"}, out / "logs" / "git.log").empty()) {
       fmt::print(stderr, "note: changes that are not committed are not measured\n");
     }
