@@ -281,11 +281,18 @@ int become_trainer(char** argv) {
 }  // namespace
 
 int ladder(int argc, char** argv) {
-  return exit_status([&] {
+  const std::vector<std::string> words(argv, argv + argc);
+  const int status = exit_status([&] {
     CommandLine line([&] { return become_trainer(argv); });
     add_commands_of_ladder(line);
     return run_command_line(line, argc, argv);
   });
+  // Of git bisect run 125 skips a commit, 128 or more end the bisection, and all others but 0 mean a bad commit.
+  const auto flags_end = std::ranges::find(words, "--");
+  const bool bisects =
+      words.size() > 1 && words[1] == "gate" && std::find(words.begin(), flags_end, "--bisect") != flags_end;
+  if (!bisects) return status;
+  return status == 2 ? 129 : status == 3 ? 125 : status;
 }
 
 }  // namespace cli

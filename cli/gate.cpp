@@ -199,7 +199,23 @@ int gate_of_commits(const GateFlags& flags) {
   const int status = run_gate(
       plan, out, [&](const Plan& part) { return commands(part, out); }, {}, "begin a new gate to judge",
       printed_as(flags.json, flags.markdown, false));
-  return status;
+  const bool tells_nothing =
+      flags.bisects && status == 1 && read_document<GateResult>(out / "gate.json").verdict == GateOutcome::failed;
+  return tells_nothing ? 3 : status;
+}
+
+// A commit that cannot be prepared or does not run is none that is slower: no answer.
+int gate_for_bisection(const GateFlags& flags) {
+  if (flags.command.empty()) throw std::invalid_argument("--bisect needs a command: --base COMMIT -- COMMAND");
+  try {
+    return gate_of_commits(flags);
+  } catch (const std::logic_error&) {
+    throw;
+  } catch (const std::system_error&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw harness::Unfit(error.what());
+  }
 }
 
 }  // namespace
@@ -231,6 +247,7 @@ void add_gate(CommandLine& line) {
     if (given.baselines.empty()) {  // a command's noise belongs to the user, not to the repository that is measured
       completed.baselines = is_of_command ? (files::cache_folder() / "baselines").string() : usual_baselines;
     }
+    if (given.bisects) return gate_for_bisection(completed);
     if (is_of_command) return gate_of_commits(completed);
     return line.gpt2.gate_of_programs ? line.gpt2.gate_of_programs(completed) : line.other();
   });
@@ -273,6 +290,9 @@ void add_gate(CommandLine& line) {
   command.add_flag("--blocked", flags.blocked,
                    "make all runs of base before those of head, if one disturbs the other; drift is then not seen");
   add_number(command, "--limit-s", flags.limit_s, "seconds after which a run is stopped (default 900)", 1, 1000000);
+  command.add_flag("--bisect", flags.bisects,
+                   "for git bisect run: exit status 125, which skips a commit, if there is no answer or head does not "
+                   "run; 129, which ends it, for wrong usage");
   command.add_flag("--force", flags.force, "compare even if the circumstances differ, and say so");
   add_wait_flag(command, flags.wait);
   add_workload_flags(command, flags.workload, "the ladder's", "the ladder's");
