@@ -40,6 +40,7 @@ const std::vector<ListedCommand> listed_commands{
     {"Report", "merge", "join the shards of a study"},
     {"Compare", "compare", "compare two records, studies or folders of records"},
     {"Compare", "gate", "did the program become slower? exit status for CI"},
+    {"Compare", "bisect", "which commit made the program slower?"},
     {"Train", "train", "train GPT-2, with checkpoints to resume from"},
     {"Train", "sample", "write text with trained weights"},
     {"Train", "tokenize", "turn a text into a token file"},
@@ -113,7 +114,7 @@ const Command* CommandLine::find(const std::string& name) const {
 
 void add_commands_of_ladder(CommandLine& line) {
   for (auto* const add : {add_measure, add_read, add_report, add_export, add_history, add_verify, add_merge,
-                          add_compare, add_gate, add_help}) {
+                          add_compare, add_gate, add_bisect, add_help}) {
     add(line);
   }
 }
