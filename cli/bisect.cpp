@@ -382,7 +382,8 @@ void add_bisect(CommandLine& line) {
                     {"ladder bisect v1.0 HEAD --prepare 'pip install -q -e .' -- python train.py",
                      "Each commit is installed before, in an environment of its own."},
                     {"ladder bisect --versions torch==2.10.0,torch==2.11.0 -- python train.py",
-                     "Which version of a package did?"}}});
+                     "Which version of a package did?"}},
+       .common = {"--versions", "--prepare", "--min-effect", "--pairs", "--out", "--json"}});
   auto& flags = command.runs<BisectFlags>([](const BisectFlags& given) {
     BisectFlags completed = given;
     for (const std::string& word : {given.bad, given.good}) {  // no commits are named then: the command has these words
