@@ -114,6 +114,7 @@ void add_verify(CommandLine& line);
 void add_merge(CommandLine& line);
 void add_compare(CommandLine& line);
 void add_gate(CommandLine& line);
+void add_bisect(CommandLine& line);
 void add_help(CommandLine& line);
 void add_commands_of_ladder(CommandLine& line);
 

@@ -40,6 +40,7 @@ const std::vector<ListedCommand> listed_commands{
     {"Report", "merge", "join the shards of a study"},
     {"Compare", "compare", "compare two records, studies or folders of records"},
     {"Compare", "gate", "did the program become slower? exit status for CI"},
+    {"Compare", "bisect", "which commit made the program slower?"},
     {"Train", "train", "train GPT-2, with checkpoints to resume from"},
     {"Train", "sample", "write text with trained weights"},
     {"Train", "tokenize", "turn a text into a token file"},
@@ -113,7 +114,7 @@ const Command* CommandLine::find(const std::string& name) const {
 
 void add_commands_of_ladder(CommandLine& line) {
   for (auto* const add : {add_measure, add_read, add_report, add_export, add_history, add_verify, add_merge,
-                          add_compare, add_gate, add_help}) {
+                          add_compare, add_gate, add_bisect, add_help}) {
     add(line);
   }
 }
@@ -281,11 +282,18 @@ int become_trainer(char** argv) {
 }  // namespace
 
 int ladder(int argc, char** argv) {
-  return exit_status([&] {
+  const std::vector<std::string> words(argv, argv + argc);
+  const int status = exit_status([&] {
     CommandLine line([&] { return become_trainer(argv); });
     add_commands_of_ladder(line);
     return run_command_line(line, argc, argv);
   });
+  // Of git bisect run 125 skips a commit, 128 or more end the bisection, and all others but 0 mean a bad commit.
+  const auto flags_end = std::ranges::find(words, "--");
+  const bool bisects =
+      words.size() > 1 && words[1] == "gate" && std::find(words.begin(), flags_end, "--bisect") != flags_end;
+  if (!bisects) return status;
+  return status == 2 ? 129 : status == 3 ? 125 : status;
 }
 
 }  // namespace cli

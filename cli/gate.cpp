@@ -1,6 +1,5 @@
 // `ladder gate`: its flags, and with `-- COMMAND` two commits of any program, each in a git worktree of its own. Runs
 // are interleaved, in fresh processes, as those of a gate of two ladder programs (cli/gpt2/gate.cpp).
-#include "ablations/plan/command_rungs.h"
 #include "ablations/plan/make_plan.h"
 #include "ablations/run/command_files.h"
 #include "ablations/run/command_trial.h"
@@ -16,12 +15,10 @@
 #include "harness/process/unfit.h"
 #include "harness/process/utc.h"
 #include "harness/stats/verdict.h"
-#include "plots/again.h"
 #include "study/gate/baseline_file.h"
 #include "text/figures.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -38,30 +35,6 @@ namespace fs = std::filesystem;
 using files::printable;
 
 namespace {
-
-// One word is a command line already; several are quoted as they were given.
-std::string command_text(const std::vector<std::string>& words) {
-  if (words.size() == 1) return words.front();
-  std::vector<std::string> quoted;
-  for (const std::string& word : words) quoted.push_back(plots::for_shell(word));
-  return fmt::format("{}", fmt::join(quoted, " "));
-}
-
-std::vector<Rung> arms_of(const std::string& text, const std::vector<CommitSide>& sides, bool is_experiment) {
-  std::vector<Rung> arms;
-  for (const CommitSide& side : sides) {
-    Rung arm = rungs_of_commands({text}, Mode::cumulative).front();
-    arm.title = is_experiment ? fmt::format("{} {}", side.name, side.commit.substr(0, 7)) : files::shortened(text, 60);
-    arm.name = fmt::format("{}-command", side.name);
-    arm.program = side.commit;
-    arm.command->text = arm.command->typed = text;
-    arm.command->directory = side.directory;
-    arm.command->variables = side.variables;
-    arms.push_back(std::move(arm));
-  }
-  arms.back().against = 0;
-  return arms;
-}
 
 // Of a run of the command here, as far as a noise floor asks.
 Record expected_record(const Plan& plan) {
@@ -134,7 +107,7 @@ Plan plan_of(const GateFlags& flags, const std::vector<CommitSide>& sides) {
             .repeats = pairs,
             .order_seed = files::random_number() % 1000000000,
             .run_limit_s = static_cast<double>(flags.limit_s),
-            .rungs = arms_of(command_text(flags.command), sides, !flags.expect.empty())};
+            .rungs = arms_of(command_text(flags.command), sides)};
   if (flags.expect.empty()) {
     plan.gate = terms_of(flags, pairs);
     plan.repeats += plan.gate->top_up;
@@ -142,6 +115,9 @@ Plan plan_of(const GateFlags& flags, const std::vector<CommitSide>& sides) {
   } else {
     plan.commands = experiment_terms(flags);
     plan.repeats = plan.commands->expects->most_pairs;
+    for (size_t i = 0; i < sides.size(); ++i) {
+      plan.rungs[i].title = fmt::format("{} {}", sides[i].name, sides[i].commit.substr(0, 7));
+    }
     if (plan.commands->metric) {  // a whole run is one step
       plan.warmup_steps = 0;
       plan.timed_steps = 1;
@@ -204,7 +180,8 @@ int gate_of_commits(const GateFlags& flags) {
   } else {
     if (flags.catches)
       check_has_noise(flags, plan_of(flags, {{.name = "head", .commit = "", .place = "", .directory = ""}}));
-    worktrees.emplace(flags.base, flags.head.empty() ? "HEAD" : flags.head, out);
+    const std::string head = flags.head.empty() ? "HEAD" : flags.head;
+    worktrees.emplace(std::vector<NamedCommit>{{"base", "--base", flags.base}, {"head", "--head", head}}, out);
     if (!git({"status", "--porcelain", "--untracked-files=no"}, out / "logs" / "git.log").empty()) {
       fmt::print(stderr, "note: changes that are not committed are not measured\n");
     }
@@ -247,7 +224,23 @@ int gate_of_commits(const GateFlags& flags) {
   const int status = run_gate(
       plan, out, [&](const Plan& part) { return commands(part, out, code); }, {}, "begin a new gate to judge",
       printed_as(flags.json, flags.markdown, false));
-  return status;
+  const bool tells_nothing =
+      flags.bisects && status == 1 && read_document<GateResult>(out / "gate.json").verdict == GateOutcome::failed;
+  return tells_nothing ? 3 : status;
+}
+
+// A commit that cannot be prepared or does not run is none that is slower: no answer.
+int gate_for_bisection(const GateFlags& flags) {
+  if (flags.command.empty()) throw std::invalid_argument("--bisect needs a command: --base COMMIT -- COMMAND");
+  try {
+    return gate_of_commits(flags);
+  } catch (const std::logic_error&) {
+    throw;
+  } catch (const std::system_error&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw harness::Unfit(error.what());
+  }
 }
 
 // The same with one line of JSON, also where nothing could be measured.
@@ -294,8 +287,12 @@ void add_gate(CommandLine& line) {
     if (given.baselines.empty()) {  // a command's noise belongs to the user, not to the repository that is measured
       completed.baselines = is_of_command ? (files::cache_folder() / "baselines").string() : usual_baselines;
     }
-    if (is_of_command) return completed.expect.empty() ? gate_of_commits(completed) : experiment_of_commits(completed);
-    if (!given.expect.empty()) throw std::invalid_argument("--expect needs a command: -- python train.py");
+    if (!given.expect.empty() && !is_of_command) {
+      throw std::invalid_argument("--expect needs a command: -- python train.py");
+    }
+    if (!given.expect.empty()) return experiment_of_commits(completed);
+    if (given.bisects) return gate_for_bisection(completed);
+    if (is_of_command) return gate_of_commits(completed);
     return line.gpt2.gate_of_programs ? line.gpt2.gate_of_programs(completed) : line.other();
   });
   command.heading("What to compare");
@@ -347,6 +344,9 @@ void add_gate(CommandLine& line) {
   command.add_flag("--blocked", flags.blocked,
                    "make all runs of base before those of head, if one disturbs the other; drift is then not seen");
   add_number(command, "--limit-s", flags.limit_s, "seconds after which a run is stopped (default 900)", 1, 1000000);
+  command.add_flag("--bisect", flags.bisects,
+                   "for git bisect run: exit status 125, which skips a commit, if there is no answer or head does not "
+                   "run; 129, which ends it, for wrong usage");
   command.add_flag("--force", flags.force, "compare even if the circumstances differ, and say so");
   add_wait_flag(command, flags.wait);
   add_workload_flags(command, flags.workload, "the ladder's", "the ladder's");
@@ -362,7 +362,7 @@ void add_gate(CommandLine& line) {
   for (const char* flag : {"--better", "--until"}) command.get_option(flag)->needs(command.get_option("--metric"));
   command.exclude("--metric", {"--steps", "--warmup", "--tokens"});
   command.exclude("--expect", {"--catch", "--calibrate", "--save", "--min-effect", "--top-up", "--blocked", "--resume",
-                               "--ladder", "--rung", "--baselines"});
+                               "--ladder", "--rung", "--baselines", "--bisect"});
   command.exclude("--catch", {"--min-effect", "--pairs", "--top-up", "--calibrate", "--resume"});
   command.exclude("--calibrate", {"--min-effect", "--top-up", "--blocked", "--force"});
   command.callback([&command, &flags] {

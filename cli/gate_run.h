@@ -34,7 +34,8 @@ struct GateFlags {
   bool save = false;       // store what was measured as the new baseline or noise floor
   bool blocked = false;    // all of base's runs, then all of head's
   bool force = false, resume = false, json = false, markdown = false;
-  bool wait = false;  // until no other ladder measures on the device
+  bool wait = false;     // until no other ladder measures on the device
+  bool bisects = false;  // for git bisect run
 
   std::vector<std::string> command;  // of any program, after "--": then base and head are commits
   std::string prepare;               // for sh, once in each commit's worktree

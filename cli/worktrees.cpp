@@ -1,10 +1,12 @@
 #include "cli/worktrees.h"
 
+#include "ablations/plan/command_rungs.h"
 #include "ablations/run/command_trial.h"
 #include "files/files.h"
 #include "files/printable.h"
 #include "harness/process/process.h"
 #include "harness/process/unfit.h"
+#include "plots/again.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -70,7 +72,7 @@ void remove_abandoned(const fs::path& log) {
   }
 }
 
-std::string commit_of(const char* flag, const std::string& named, const fs::path& log) {
+std::string commit_of(const std::string& flag, const std::string& named, const fs::path& log) {
   try {
     return git({"rev-parse", "--verify", "--end-of-options", named + "^{commit}"}, log);
   } catch (const std::invalid_argument&) {
@@ -83,7 +85,7 @@ std::string commit_of(const char* flag, const std::string& named, const fs::path
 
 // What the side's commands find first: a Python environment that is not the user's. Empty: there is no Python.
 std::vector<std::string> own_environment(const CommitSide& side, const fs::path& log) {
-  const fs::path folder = side.place.string() + "-environment";
+  const fs::path folder = environment_of(side);
   const char* const path = std::getenv("PATH");
   const ChildResult child = harness::run_child(
       {.argv = {"/bin/sh", "-c",
@@ -146,7 +148,48 @@ std::string git(const std::vector<std::string>& words, const fs::path& log) {
                                           said.empty() ? child.describe(git_limit_s) : printable(without_end(said))));
 }
 
-Worktrees::Worktrees(const std::string& base, const std::string& head, const fs::path& out)
+std::string command_text(const std::vector<std::string>& words) {
+  if (words.size() == 1) return words.front();
+  std::vector<std::string> quoted;
+  for (const std::string& word : words) quoted.push_back(plots::for_shell(word));
+  return fmt::format("{}", fmt::join(quoted, " "));
+}
+
+std::vector<Rung> arms_of(const std::string& text, const std::vector<CommitSide>& sides) {
+  std::vector<Rung> arms;
+  for (const CommitSide& side : sides) {
+    Rung arm = rungs_of_commands({text}, Mode::cumulative).front();
+    arm.title = files::shortened(text, 60);
+    arm.name = fmt::format("{}-command", side.name);
+    arm.program = side.commit;
+    arm.command->text = arm.command->typed = text;
+    arm.command->directory = side.directory;
+    arm.command->variables = side.variables;
+    arms.push_back(std::move(arm));
+  }
+  arms.back().against = 0;
+  return arms;
+}
+
+fs::path environment_of(const CommitSide& side) { return side.place.string() + "-environment"; }
+
+void prepare_side(CommitSide& side, const std::string& prepare, const fs::path& logs) {
+  fmt::print(stderr, "preparing {} ...\n", side.name);
+  const fs::path log = logs / fmt::format("prepare-{}.log", side.name);
+  side.variables = own_environment(side, log);
+  const ChildResult child = harness::run_child({.argv = {"/bin/sh", "-c", prepare},
+                                                .log = log,
+                                                .limit_s = prepare_limit_s,
+                                                .environment = side.variables,
+                                                .of_others = true,
+                                                .directory = side.directory});
+  if (child.succeeded() || child.end == ChildResult::End::interrupted) return;
+  show_end(log);
+  throw std::runtime_error(fmt::format("--prepare failed in {}: {}; all that it printed: {}", side.name,
+                                       child.describe(prepare_limit_s), log.string()));
+}
+
+Worktrees::Worktrees(const std::vector<NamedCommit>& named, const fs::path& out)
     : out_(out / "worktrees"), log_(out / "logs" / "git.log") {
   // In a hook they name the index and the folder of the commit at work.
   for (const std::string& name : lines_of(git({"rev-parse", "--local-env-vars"}, log_))) ::unsetenv(name.c_str());
@@ -154,13 +197,14 @@ Worktrees::Worktrees(const std::string& base, const std::string& head, const fs:
     root_ = git({"rev-parse", "--show-toplevel"}, log_);
   } catch (const std::invalid_argument& error) {
     throw std::invalid_argument(
-        fmt::format("a gate of a command compares commits: run it in a git repository ({})", error.what()));
+        fmt::format("commits are compared here: run it in a git repository ({})", error.what()));
   }
   remove_abandoned(log_);
   const fs::path deep = git({"rev-parse", "--show-prefix"}, log_);
-  for (const auto& [name, flag, ref] : {std::tuple{"base", "--base", base}, {"head", "--head", head}}) {
+  for (const auto& [name, flag, commit] : named) {
     const fs::path place = out_ / name;
-    sides_.push_back({.name = name, .commit = commit_of(flag, ref, log_), .place = place, .directory = place / deep});
+    sides_.push_back(
+        {.name = name, .commit = commit_of(flag, commit, log_), .place = place, .directory = place / deep});
   }
   lock_.emplace(out_);
   files::write_file(out_ / marker, "");
@@ -172,25 +216,29 @@ Worktrees::~Worktrees() {
   }
 }
 
+void Worktrees::add(const std::vector<std::string>& commits) {
+  const fs::path deep = sides_.front().directory.lexically_relative(sides_.front().place);
+  for (size_t i = 0; i < commits.size(); ++i) {
+    const std::string name = fmt::format("c{:02}", i + 1);
+    const fs::path place = out_ / name;
+    sides_.push_back({.name = name, .commit = commits[i], .place = place, .directory = place / deep});
+  }
+}
+
 void Worktrees::make(CommitSide& side, const std::string& prepare) {
   if (harness::interrupted()) return;
   (void)git({"worktree", "add", "--quiet", "--detach", side.place.string(), side.commit}, log_);
-  if (prepare.empty()) return;
-  fmt::print(stderr, "preparing {} ...\n", side.name);
-  const fs::path log = log_.parent_path() / fmt::format("prepare-{}.log", side.name);
-  side.variables = own_environment(side, log);
-  const ChildResult child = harness::run_child({.argv = {"/bin/sh", "-c", prepare},
-                                                .log = log,
-                                                .limit_s = prepare_limit_s,
-                                                .environment = side.variables,
-                                                .of_others = true,
-                                                .directory = side.directory});
-  if (child.succeeded() || child.end == ChildResult::End::interrupted) return;
-  const std::string why = fmt::format("--prepare failed in {}: {}; all that it printed: {}", side.name,
-                                      child.describe(prepare_limit_s), log.string());
-  show_end(log);
-  if (&side == &sides_.front()) throw harness::Unfit(why);
-  throw std::runtime_error(why);
+  try {
+    if (!prepare.empty()) prepare_side(side, prepare, log_.parent_path());
+  } catch (const std::runtime_error& error) {
+    if (&side == &sides_.front()) throw harness::Unfit(error.what());
+    throw;
+  }
+}
+
+void Worktrees::drop(const CommitSide& side) {
+  remove_worktree(side.place, log_);
+  fs::remove_all(environment_of(side));
 }
 
 std::string Worktrees::lacks(const CommitSide& side, const fs::path& trial_log) const {
@@ -214,7 +262,7 @@ std::string Worktrees::lacks(const CommitSide& side, const fs::path& trial_log) 
 }
 
 std::vector<fs::path> Worktrees::code_of_both() const {
-  const CommitSide &base = sides_.front(), &head = sides_.back();
+  const CommitSide &base = sides_[0], &head = sides_[1];
   std::vector<fs::path> both;
   std::ranges::set_intersection(base.code, head.code, std::back_inserter(both));
   const std::vector<std::string> tracked = lines_of(git({"-C", root_.string(), "ls-files"}, log_)),

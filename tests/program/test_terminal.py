@@ -116,7 +116,7 @@ def test_help_of_the_program(ladder, helps) -> None:
     assert "Exit status: 0 fine; 1 " in text
     assert not re.search(r"\[OPTIONS\]|SUBCOMMAND|Positionals|Subcommands", text)
     assert set(helps) == {"doctor", "ablate", "run", "profile", "measure", "read", "merge", "report", "export", "history", "verify",
-                          "compare", "gate", "train", "sample", "tokenize", "help"}
+                          "compare", "gate", "bisect", "train", "sample", "tokenize", "help"}
 
 
 def test_help_of_every_command(helps) -> None:

@@ -1,6 +1,7 @@
 // results/schemas is made of the structs. With LADDER_WRITE_SCHEMAS set, this test writes it.
 #include "files/files.h"
 #include "files/resources.h"
+#include "results/bisected.h"
 #include "results/experiment.h"
 #include "results/ladder.h"
 #include "results/plan.h"
@@ -36,8 +37,8 @@ std::string shown(const Json& json, size_t indent = 0) {
 template <class T>
 class Schema : public testing::Test {};
 using Documents =
-    testing::Types<Baseline, Checkpoint, Comparison, CountersDocument, GateResult, History, Ladder, Ledger, Noise, Plan,
-                   Record, Report, Study, TraceDocument, Training, TrainingReport, TrainingStep>;
+    testing::Types<Baseline, Bisection, Checkpoint, Comparison, CountersDocument, GateResult, History, Ladder, Ledger,
+                   Noise, Plan, Record, Report, Study, TraceDocument, Training, TrainingReport, TrainingStep>;
 TYPED_TEST_SUITE(Schema, Documents);
 
 TYPED_TEST(Schema, FileFollowsFromTheStruct) {
@@ -49,7 +50,7 @@ TYPED_TEST(Schema, FileFollowsFromTheStruct) {
 
 TEST(Schemas, HaveNoOtherFiles) {
   const auto files = std::filesystem::directory_iterator(folder);
-  EXPECT_EQ(std::distance(begin(files), end(files)), 17);
+  EXPECT_EQ(std::distance(begin(files), end(files)), 18);
 }
 
 }  // namespace schemas_test
