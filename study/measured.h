@@ -60,7 +60,7 @@ struct Measured;
 // Whether each command prints one number in all of its runs, two or more. Then nobody knows what chance makes of it.
 bool repeat_themselves(const Plan& plan, const Measured& measured);
 inline constexpr const char* one_number_each =
-    "every run of a command has the same number, so it is not known what chance makes of it: let {repeat} in the "
+    "every run of a command has the same number, so it is not known what chance makes of it: let {seed} in the "
     "command be the seed";
 
 // When a run began and how long it took.

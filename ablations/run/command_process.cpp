@@ -100,7 +100,7 @@ std::string python_path_with_look() {
 }
 
 int64_t seed_of(const Plan& plan, int64_t repeat) {
-  constexpr int64_t of_one_seed = 3;
+  const int64_t of_one_seed = plan.commands->guards_losses ? 3 : 1;
   const int64_t of = repeat > of_one_seed || repeat == 0 ? repeat : 1;
   const std::string drawn = files::sha256_hex(fmt::format("{} {}", plan.order_seed, of));
   return static_cast<int64_t>(std::stoul(drawn.substr(0, 8), nullptr, 16) % 1000000000);

@@ -136,8 +136,8 @@ class CommandProcess {
 // What keeps runs apart, and what they print from being held back.
 void add_variables(std::vector<std::string>& variables, const std::filesystem::path& own);
 std::string python_path_with_look();
-// A number that nobody can know before the study, the same for the runs of a pair. The first three repeats have one
-// seed, so that the first command's own runs show how much its losses differ without another seed.
+// A number that nobody can know before the study, the same for the runs of a pair. Where losses are guarded, the first
+// three repeats have one seed, so that the first command's own runs show how much they differ without another seed.
 int64_t seed_of(const Plan& plan, int64_t repeat);
 // With the run's own folder in place of {run}. It may stand between quotes or not, so its path must need none.
 // And with `repeat`, from 1 on, in place of {repeat}: a seed that the runs of a pair share.

@@ -119,7 +119,7 @@ def test_a_number_is_judged_as_a_time_is(experiment, repository):  # noqa: F811
     assert experiment(*metric, "--better", "higher", command=command, flags=[])[0] == 1
 
 
-@pytest.mark.parametrize("head, status, why", [(0.97, 3, "let {repeat} in the command be the seed"), (1.0, 1, "have the same number")])
+@pytest.mark.parametrize("head, status, why", [(0.97, 3, "let {seed} in the command be the seed"), (1.0, 1, "have the same number")])
 def test_a_number_that_chance_does_not_change_is_no_evidence(experiment, repository, head, status, why):  # noqa: F811
     (repository / "value.py").write_text(VALUE.replace("0.002", "0"))
     commit(repository, loss=1.0)

@@ -108,7 +108,7 @@ def test_a_folder_goes_on_with_its_metric(measure, study, tmp_path) -> None:
 def test_a_number_that_every_run_has_is_doubted(measure, study) -> None:
     done = measure("--metric", VALUE, "--better", "lower", "--repeats", "2", "a: echo val_loss: 4", "b: echo val_loss: 3.9", short=())
     assert done.returncode in MEASURED, done.stderr
-    assert any("let {repeat} in the command be the seed" in warning for warning in study()["warnings"])
+    assert any("let {seed} in the command be the seed" in warning for warning in study()["warnings"])
 
 
 def test_other_work_changes_no_number(measure, tmp_path) -> None:
