@@ -379,7 +379,7 @@ void add_bisect(CommandLine& line) {
            "docs/bisect.md "
            "says how often it is right.",
        .examples = {{"ladder bisect v1.0 HEAD -- python train.py", "Which commit made training slower?"},
-                    {"ladder bisect v1.0 HEAD --prepare 'pip install -q -e .' -- python train.py",
+                    {"ladder bisect v1.0 HEAD --prepare 'pip install .' -- python train.py",
                      "Each commit is installed before, in an environment of its own."},
                     {"ladder bisect --versions torch==2.10.0,torch==2.11.0 -- python train.py",
                      "Which version of a package did?"}},

@@ -7,7 +7,7 @@
 #include "files/printable.h"
 #include "harness/process/utc.h"
 #include "plots/headline_text.h"
-#include "results/experiment.h"
+#include "results/ledger.h"
 #include "study/analysis.h"
 #include "text/figures.h"
 

@@ -1,7 +1,7 @@
 // What is said of a night of experiments: for its page, and on a terminal.
 #pragma once
 
-#include "results/experiment.h"
+#include "results/ledger.h"
 #include "text/style.h"
 
 #include <string>

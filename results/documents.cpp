@@ -1,6 +1,6 @@
 // Reading and writing of the structs that headers declare as LADDER_COMPILED_ONCE.
-#include "results/experiment.h"
 #include "results/ladder.h"
+#include "results/ledger.h"
 #include "results/report.h"
 #include "results/trace.h"
 #include "results/training.h"

@@ -7,7 +7,7 @@
 #include "harness/lines/step_pace.h"
 #include "harness/stats/verdict.h"
 #include "results/common.h"
-#include "results/experiment.h"
+#include "results/ledger.h"
 #include "results/observations.h"
 
 #include <array>

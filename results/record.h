@@ -158,7 +158,7 @@ struct CommandRanks {
 // Steps that a command made after its timed ones, which a few runs go on for.
 struct LaterSteps {
   int64_t steps = 0;
-  std::optional<double> ms;      // median of a step; none: fewer than 8 lines came
+  std::optional<double> ms;      // median of a step, of the second half of them; none: fewer than 8 lines
   std::optional<double> cpu_ms;  // processor time of a step, or of all that was waited if none came; none: not known
   std::optional<double> processor_lost;  // share of their time that other work took; none: not known
 

@@ -4,7 +4,7 @@
 
 #include "harness/stats/stats.h"
 #include "results/common.h"
-#include "results/experiment.h"
+#include "results/ledger.h"
 #include "results/record.h"
 #include "results/trace.h"
 

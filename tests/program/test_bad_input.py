@@ -134,7 +134,7 @@ REFUSED = [
     ([*RUN, "--ladder", "tiny"], "--ladder needs --rung$"),
     ([*RUN, "--rung", "start", "--recipe", "{}"], "--recipe cannot be combined with --rung$"),
     (["run", "--plan", "good.json", "--run", "r1-00-start", "--steps", "3"], "--plan"),
-    (["gate", "--base", "a", "--for-s", "100", "--", "true"], "--for-s needs --catch$"),
+    (["gate", "--base", "a", "--for-s", "100", "--", "true"], "--for-s needs --catch or --expect$"),
     (["doctor", "--batch", "3"], "--plan"),
     (["profile", "--trace", "--out", "profile", "--ladder", "tiny"], "--ladder: needs --rung or --diff"),
 ]

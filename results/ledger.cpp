@@ -1,4 +1,4 @@
-#include "results/experiment.h"
+#include "results/ledger.h"
 
 #include <fmt/format.h>
 

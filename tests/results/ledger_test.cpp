@@ -1,11 +1,11 @@
 // What is expected, and a night's ledger.
-#include "results/experiment.h"
+#include "results/ledger.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-namespace experiment_test {
+namespace ledger_test {
 
 using namespace results;
 using harness::Decision;
@@ -84,4 +84,4 @@ TEST(Ledger, OfTwoNightsHasBothErrors) {
   EXPECT_THROW((void)merged(one, one), std::invalid_argument);
 }
 
-}  // namespace experiment_test
+}  // namespace ledger_test

@@ -1,4 +1,4 @@
-#include "study/experiment.h"
+#include "study/keep_or_discard.h"
 
 #include "harness/stats/sequential.h"
 #include "harness/stats/verdict.h"
