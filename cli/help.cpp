@@ -23,8 +23,8 @@ namespace {
 constexpr size_t text_column = 24;  // where the words beside a flag begin
 
 constexpr const char* exit_statuses =
-    "Exit status: 0 fine; 1 a run or a verdict failed; 2 wrong usage or input; 3 no answer: this machine cannot do it, "
-    "or the result is inconclusive; 130 interrupted.";
+    "Exit status: 0 fine; 1 a run or a verdict failed; 2 wrong usage or input; 3 no answer: an unfit machine, or "
+    "inconclusive; 130 interrupted.";
 
 struct Item {
   std::string name, text;
