@@ -81,12 +81,6 @@ double changed_at(const fs::path& file) {
   return static_cast<double>(status.st_ctim.tv_sec) + 1e-9 * static_cast<double>(status.st_ctim.tv_nsec);
 }
 
-double read_at(const fs::path& file) {
-  struct stat status {};
-  if (::lstat(file.c_str(), &status) != 0) return 0;
-  return static_cast<double>(status.st_atim.tv_sec) + 1e-9 * static_cast<double>(status.st_atim.tv_nsec);
-}
-
 std::vector<std::string> written_since(const fs::path& directory, double since_s, const fs::path& out) {
   std::vector<std::string> written;
   std::error_code error;

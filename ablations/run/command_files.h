@@ -46,10 +46,8 @@ void check_has_its_files(const Plan& plan, const std::filesystem::path& folder);
 
 // Seconds since 1970 by the clock of files' times, which ticks every few milliseconds.
 double now_of_files();
-// When a file's content or its name, owner or mode was changed, which no program can set back, and when it was read,
-// as far as its file system keeps that. 0: there is none.
+// When a file's content or its name, owner or mode was changed, which no program can set back. 0: there is none.
 double changed_at(const std::filesystem::path& file);
-double read_at(const std::filesystem::path& file);
 
 // Files in `directory` that were changed since then, without what Python keeps and without `out`: 20 at most.
 std::vector<std::string> written_since(const std::filesystem::path& directory, double since_s,

@@ -64,7 +64,6 @@ void Meddling::begin() { since_s_ = now_of_files(); }
 std::vector<Found> Meddling::end(size_t rung) {
   std::vector<Found> found = put_back();
   find_in_folders(rung, found);
-  find_shared(rung, found);
   return found;
 }
 
@@ -84,28 +83,6 @@ void Meddling::find_in_folders(size_t rung, std::vector<Found>& found) {
     if (code.empty()) continue;
     found.push_back({"files", fmt::format("its run changed {}, which {} runs", files::printable(code.string()), name)});
     return;
-  }
-}
-
-// Where commands share a folder: a file that only another one writes, and a run of the reference reads. The other way
-// round it is a cache that the reference, which is tried first, has made for both.
-void Meddling::find_shared(size_t rung, std::vector<Found>& found) {
-  const fs::path own = directory_of(plan_.rungs[rung]);
-  const auto all_of = [&](size_t i) -> std::set<std::string>& {
-    const std::vector<std::string>& by_trial = plan_.rungs[i].command->trial.wrote;
-    return wrote_.try_emplace(i, by_trial.begin(), by_trial.end()).first->second;
-  };
-  const auto written = written_since(own, since_s_, folder_);
-  all_of(rung).insert(written.begin(), written.end());
-  for (size_t i = 0; rung == plan_.reference && i < plan_.rungs.size(); ++i) {
-    const bool is_same = plan_.rungs[i].command->text == plan_.rungs[rung].command->text;
-    if (is_same || directory_of(plan_.rungs[i]) != own) continue;
-    for (const std::string& name : all_of(i)) {
-      if (all_of(rung).contains(name) || read_at(own / name) < since_s_) continue;
-      found.push_back({"shared", fmt::format("it read {}, which only “{}” writes", files::printable(name),
-                                             files::shortened(plan_.rungs[i].title, 60))});
-      return;
-    }
   }
 }
 

@@ -9,7 +9,6 @@
 
 #include <cstddef>
 #include <filesystem>
-#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -38,12 +37,10 @@ class Meddling {
 
  private:
   void find_in_folders(size_t rung, std::vector<Found>& found);
-  void find_shared(size_t rung, std::vector<Found>& found);
 
   const Plan& plan_;
   std::filesystem::path folder_;
   std::vector<std::set<std::filesystem::path>> code_;
-  std::map<size_t, std::set<std::string>> wrote_;  // by rung, where commands share a folder
   double since_s_ = 0;
 };
 

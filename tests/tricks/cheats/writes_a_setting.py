@@ -1,6 +1,6 @@
 """Writes a setting that the first command reads: wait in each step.
 
-outcome: found shared
+outcome: open
 base: reads_setting.py
 """
 

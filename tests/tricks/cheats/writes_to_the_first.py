@@ -1,6 +1,6 @@
 """Writes a sleep into the first command's program, which lies beside it.
 
-outcome: found shared
+outcome: open
 """
 
 import pathlib
