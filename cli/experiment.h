@@ -3,6 +3,7 @@
 #pragma once
 
 #include "cli/gate_run.h"
+#include "cli/worktrees.h"
 #include "results/plan.h"
 
 #include <filesystem>
@@ -12,16 +13,18 @@
 
 namespace cli {
 
-// What the flags expect, and the metric that is compared. Throws std::invalid_argument that names the flag, or that
-// says why the ledger cannot be read.
-CommandTerms experiment_terms(const GateFlags& flags);
+// Throws std::invalid_argument that names the flag, or that says why the ledger cannot be read.
+void check_experiment(const GateFlags& flags);
+
+// Makes a gate's plan one of an experiment of these sides: what is expected of head, and by which metric.
+void make_experiment(const GateFlags& flags, const std::vector<CommitSide>& sides, Plan& plan);
 
 // Makes the experiment of a plan whose two commands were tried, and enters it into the ledger. `code`: what the trials
 // read. Returns the exit status.
 int run_experiment(Plan plan, const std::filesystem::path& out, const GateFlags& flags,
                    const std::vector<std::set<std::filesystem::path>>& code);
 
-// Says that an experiment ended before its first run, because of head or not. Returns the exit status.
-int tell_no_run(const GateFlags& flags, harness::Decision verdict, const std::string& why);
+// With --json: says that an experiment ended before its first run, and why.
+void tell_no_run(const GateFlags& flags, harness::Decision verdict, const std::string& why);
 
 }  // namespace cli

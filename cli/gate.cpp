@@ -108,20 +108,12 @@ Plan plan_of(const GateFlags& flags, const std::vector<CommitSide>& sides) {
             .order_seed = files::random_number() % 1000000000,
             .run_limit_s = static_cast<double>(flags.limit_s),
             .rungs = arms_of(command_text(flags.command), sides)};
+  plan.commands = CommandTerms{.steps_from = flags.steps_from, .tokens_per_step = flags.tokens.value_or(0)};
   if (flags.expect.empty()) {
     plan.gate = terms_of(flags, pairs);
     plan.repeats += plan.gate->top_up;
-    plan.commands = CommandTerms{.steps_from = flags.steps_from, .tokens_per_step = flags.tokens.value_or(0)};
   } else {
-    plan.commands = experiment_terms(flags);
-    plan.repeats = plan.commands->expects->most_pairs;
-    for (size_t i = 0; i < sides.size(); ++i) {
-      plan.rungs[i].title = fmt::format("{} {}", sides[i].name, sides[i].commit.substr(0, 7));
-    }
-    if (plan.commands->metric) {  // a whole run is one step
-      plan.warmup_steps = 0;
-      plan.timed_steps = 1;
-    }
+    make_experiment(flags, sides, plan);
   }
   plan.typed = flags.typed;
   plan.id = "gate-" + study_id(plan.ladder.name, plan.created);
@@ -151,7 +143,7 @@ void check_flags(const GateFlags& flags) {
   if (flags.budget_s && flags.expect.empty() && !flags.catches) {
     throw std::invalid_argument("--for-s needs --catch or --expect");
   }
-  if (!flags.expect.empty()) (void)experiment_terms(flags);
+  if (!flags.expect.empty()) check_experiment(flags);
   if (flags.calibrate && !flags.prepare.empty()) {
     throw std::invalid_argument("--prepare: --calibrate runs the command as it is here; prepare it before");
   }
@@ -248,12 +240,12 @@ int experiment_of_commits(const GateFlags& flags) {
   try {
     return gate_of_commits(flags);
   } catch (const harness::Unfit& error) {
-    (void)tell_no_run(flags, harness::Decision::undecided, error.what());
+    tell_no_run(flags, harness::Decision::undecided, error.what());
     throw;
   } catch (const std::system_error&) {
     throw;
   } catch (const std::runtime_error& error) {  // head's
-    (void)tell_no_run(flags, harness::Decision::discard, error.what());
+    tell_no_run(flags, harness::Decision::discard, error.what());
     throw;
   }
 }

@@ -73,8 +73,8 @@ Said said_of(const Ledger& ledger) {
       percent(ledger.error), percent(ledger.error)));
   if (kept > 0) {
     said.lines.emplace_back(
-        "The product is of measured ratios, which of kept changes are a little high: measure the last against the "
-        "first.");
+        "Measured ratios of kept changes are a little high, and so is their product: measure the last commit against "
+        "the first.");
   }
   return said;
 }

@@ -108,6 +108,7 @@ Judgment judgment_of(const Plan& plan, const Measured& measured, const std::vect
   } else if (judgment.verdict != Decision::undecided && harness::are_most(disturbed, judgment.runs)) {
     decide(Decision::undecided, fmt::format("{} of {} were disturbed", disturbed, number_of(judgment.runs, "run")));
   }
+  if (judgment.reasons.empty()) judgment.reasons = {"there is no pair of runs"};
   for (auto one = found.rbegin(); one != found.rend(); ++one) decide(Decision::discard, "found: " + one->text);
   judgment.next = next_of(plan, judgment.verdict);
   return judgment;

@@ -244,6 +244,13 @@ void add_numbers(const Rung& planned, const RunsByRepeat& runs, const std::strin
       mfu(device_of(planned.recipe) == DeviceKind::cpu ? "" : gpu, first.flops_per_step, rung.ms_per_step->median);
 }
 
+std::optional<size_t> rung_below(const Plan& plan, size_t i) {
+  while (i-- > 0) {
+    if (plan.rungs[i].peer.empty() && plan.rungs[i].status == Rung::Status::planned) return i;
+  }
+  return std::nullopt;
+}
+
 bool is_about_batches(const Plan& plan) {
   std::set<files::Json> kinds;
   for (const Rung& rung : plan.rungs) {

@@ -28,6 +28,9 @@ void add_conditions(const RunsByRepeat& runs, StudyRung& rung);
 // finite, which are judged elsewhere, false.
 bool losses_differ(const RunsByRepeat& runs, double allowed);
 
+// The rung below rung i of a ladder: the last one of this program before it that applies here.
+std::optional<size_t> rung_below(const Plan& plan, size_t i);
+
 // Whether rungs of ours differ in how batches come to be.
 bool is_about_batches(const Plan& plan);
 

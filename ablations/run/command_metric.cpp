@@ -83,6 +83,13 @@ std::optional<double> storable(const std::optional<double>& loss) {
   return loss && std::abs(*loss) <= 1e100 ? loss : std::nullopt;
 }
 
+void compare_by(const Metric& metric, Plan& plan) {
+  plan.commands->metric = metric;
+  plan.commands->guards_losses = plan.commands->guards_losses && metric.is_whole_time();
+  plan.warmup_steps = 0;
+  plan.timed_steps = 1;
+}
+
 MetricReader::MetricReader(const Metric& metric) : metric_(metric) {
   if (!metric.pattern.empty()) pattern_.emplace(metric.pattern);
 }

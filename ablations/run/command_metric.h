@@ -4,6 +4,7 @@
 
 #include "harness/lines/step_reader.h"
 #include "results/common.h"
+#include "results/plan.h"
 #include "results/record.h"
 
 #include <map>
@@ -19,6 +20,9 @@ Metric metric_of(const std::string& metric, const std::string& better, const std
 
 // A loss as a record can hold it; none: it is not finite, or there is none.
 std::optional<double> storable(const std::optional<double>& loss);
+
+// Compares a plan's runs by that metric: a whole run is one step. Losses may be guarded where its time is compared.
+void compare_by(const Metric& metric, Plan& plan);
 
 class MetricReader {
  public:

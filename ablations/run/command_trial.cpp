@@ -2,6 +2,7 @@
 
 #include "ablations/run/command_files.h"
 #include "ablations/run/command_process.h"
+#include "ablations/run/command_start.h"
 #include "ablations/run/meddling.h"
 #include "ablations/run/study_folder.h"
 #include "ablations/run/used_gpus.h"

@@ -142,6 +142,16 @@ def test_a_head_that_learns_something_else_or_fails_is_discarded(experiment, rep
     assert (status, said["verdict"]) == (3, "undecided"), error
 
 
+def test_what_was_found_discards_a_head_that_looks_faster(experiment, repository):  # noqa: F811
+    """It writes half of the time that passed. Nothing is sampled but how soon its lines can be read."""
+    train = repository / "train.py"
+    train.write_text(train.read_text().replace('"t": t + step * pace,', '"t": t + step * pace / 2,'))
+    commit(repository, 0.02)
+    status, said, error = experiment("--expect", "better")
+    assert (status, said["verdict"]) == (1, "discard") and said["ratio"] > 1.5, (said, error)
+    assert next(iter(said)) == "found" and "by the clock of who read them" in said["found"][0] and said["reasons"][0] == "found: " + said["found"][0]
+
+
 def test_an_interrupted_experiment_has_spent_its_error(program, environment, repository):  # noqa: F811
     commit(repository, 0.004)
     commit(repository, 0.004, 0.1)
