@@ -3,20 +3,18 @@
 #include "ablations/run/command_metric.h"
 #include "ablations/run/command_trial.h"
 #include "ablations/run/study_folder.h"
-#include "files/files.h"
+#include "cli/take_looks.h"
 #include "files/printable.h"
 #include "harness/process/utc.h"
-#include "plots/headline_text.h"
 #include "results/ledger.h"
 #include "study/analysis.h"
-#include "text/figures.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <optional>
-#include <stdexcept>
 
 namespace cli {
 
@@ -28,8 +26,7 @@ namespace {
 
 // docs/power.md: of gains of two noises of a run, these keep nine of ten.
 constexpr int64_t usual_most_pairs = 16;
-// One pair shows no noise.
-constexpr int64_t fewest = 2;
+constexpr int64_t fewest_pairs = 2;  // one pair shows no noise
 
 Ledger ledger_at(const fs::path& file) {
   if (fs::exists(file)) return read_document<Ledger>(file);
@@ -86,25 +83,41 @@ void show(const StudyFiles& study, const fs::path& out, const Expectation& expec
   if (!flags.markdown) fmt::print("{}", drawn.said);
 }
 
-}  // namespace
-
-CommandTerms experiment_terms(const GateFlags& flags) {
-  CommandTerms terms{.steps_from = flags.steps_from, .tokens_per_step = flags.tokens.value_or(0)};
-  if (!flags.metric.empty()) terms.metric = metric_of(flags.metric, flags.better, flags.until);
-  terms.guards_losses = !terms.metric || terms.metric->is_whole_time();
-  terms.expects = expectation_of(flags.expect, !terms.metric || terms.metric->pattern.empty());
-  terms.expects->most_pairs = flags.pairs.value_or(usual_most_pairs);
-  if (flags.budget_s) terms.expects->budget_s = static_cast<double>(*flags.budget_s);
-  if (!flags.ledger.empty()) (void)ledger_at(flags.ledger);
-  return terms;
+std::optional<Metric> metric_in(const GateFlags& flags) {
+  if (flags.metric.empty()) return std::nullopt;
+  return metric_of(flags.metric, flags.better, flags.until);
 }
 
-int tell_no_run(const GateFlags& flags, Decision verdict, const std::string& why) {
+Expectation expectation_in(const GateFlags& flags) {
+  const std::optional<Metric> metric = metric_in(flags);
+  Expectation expected = expectation_of(flags.expect, !metric || metric->pattern.empty());
+  expected.most_pairs = flags.pairs.value_or(usual_most_pairs);
+  if (flags.budget_s) expected.budget_s = static_cast<double>(*flags.budget_s);
+  return expected;
+}
+
+}  // namespace
+
+void check_experiment(const GateFlags& flags) {
+  (void)expectation_in(flags);
+  if (!flags.ledger.empty()) (void)ledger_at(flags.ledger);
+}
+
+void make_experiment(const GateFlags& flags, const std::vector<CommitSide>& sides, Plan& plan) {
+  if (const std::optional<Metric> metric = metric_in(flags)) compare_by(*metric, plan);
+  plan.commands->expects = expectation_in(flags);
+  plan.repeats = plan.commands->expects->most_pairs;
+  for (size_t i = 0; i < sides.size(); ++i) {
+    plan.rungs[i].title = fmt::format("{} {}", sides[i].name, sides[i].commit.substr(0, 7));
+  }
+}
+
+void tell_no_run(const GateFlags& flags, Decision verdict, const std::string& why) {
+  if (!flags.json) return;
   Judgment judgment{.verdict = verdict, .reasons = {why}};
   judgment.next = verdict == Decision::discard ? "go back to base" : "mend what the reason says, and begin again";
-  if (flags.json) fmt::print("{}\n", json_line(judgment, {}, std::nullopt, {}));
+  fmt::print("{}\n", json_line(judgment, {}, std::nullopt, {}));
   std::fflush(stdout);
-  return results::exit_status(verdict);
 }
 
 int run_experiment(Plan plan, const fs::path& out, const GateFlags& flags,
@@ -126,10 +139,11 @@ int run_experiment(Plan plan, const fs::path& out, const GateFlags& flags,
     write_document(file, *ledger);  // an interrupted experiment has spent its error, too
   }
   write_document(out / "plan.json", plan);
+  if (plan.commands->guards_losses) take_looks(plan, out, /*all=*/false);
   const double pair_s = run_s(plan, plan.rungs[0].command->trial) + run_s(plan, plan.rungs[1].command->trial);
   const auto begun = std::chrono::steady_clock::now();
   const auto is_enough = [&](int64_t pairs) {
-    if (pairs >= fewest) {
+    if (pairs >= fewest_pairs) {
       const Judgment so_far = *study::analyse(plan, out).judgment;
       fmt::print(stderr, "{}\n", printable(so_far.reasons.front()));
       const bool repeats_itself =

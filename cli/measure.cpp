@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "cli/draw.h"
 #include "cli/place.h"
+#include "cli/take_looks.h"
 #include "cli/worktrees.h"
 #include "files/files.h"
 #include "files/printable.h"
@@ -16,8 +17,6 @@
 #include "harness/process/utc.h"
 #include "plots/again.h"
 #include "study/archive/study_files.h"
-#include "study/looks.h"
-#include "study/same_training.h"
 #include "text/figures.h"
 #include "text/text.h"
 
@@ -101,12 +100,7 @@ Plan plan_of(const MeasureFlags& flags) {
                                .steps_from = flags.steps_from,
                                .tokens_per_step = flags.tokens.value_or(0),
                                .guards_losses = flags.losses == "guarded"};
-  if (!flags.metric.empty()) {  // a whole run is one step
-    plan.commands->metric = metric_of(flags.metric, flags.better, flags.until);
-    plan.warmup_steps = 0;
-    plan.timed_steps = 1;
-    plan.commands->guards_losses = plan.commands->guards_losses && plan.commands->metric->is_whole_time();
-  }
+  if (!flags.metric.empty()) compare_by(metric_of(flags.metric, flags.better, flags.until), plan);
   plan.typed = flags.typed;
   if (!flags.order_seed)
     plan.typed->flags.insert(plan.typed->flags.end(), {"--order-seed", std::to_string(plan.order_seed)});
@@ -195,27 +189,6 @@ bool try_commands(Plan& plan, const fs::path& out, const MeasureFlags& flags) {
   return true;
 }
 
-// At those with PyTorch, or at all.
-void look_at_all(const Plan& plan, const fs::path& out, bool all) {
-  files::make_folder_in(out, "looks");
-  for (size_t i = 0; i < plan.rungs.size() && !harness::interrupted(); ++i) {
-    const fs::path file = look_file(out, plan.rungs[i]);
-    if (fs::exists(file) || (!all && !plan.rungs[i].command->trial.versions.contains("torch"))) continue;
-    fmt::print(stderr, "looking at {} ...\n", shown(plan.rungs[i]));
-    const std::string why = look_at(plan, i, out, file);
-    if (!why.empty()) fmt::print(stderr, "note: {}: {}\n", shown(plan.rungs[i]), printable(why));
-  }
-  for (size_t i = 0; i < plan.rungs.size(); ++i) {
-    for (const NeededLook& look : needed_looks(plan, i, out)) {
-      const fs::path file = rounding_file(out, plan.rungs[look.rung], look.type, look.again);
-      if (fs::exists(file) || harness::interrupted()) continue;
-      fmt::print(stderr, "looking at {} with {} rounding ...\n", shown(plan.rungs[look.rung]), look.type.name);
-      const std::string why = look_at(plan, look.rung, out, file, fmt::format("{}+{}", look.type.bits, look.again));
-      if (!why.empty()) fmt::print(stderr, "note: {}: {}\n", shown(plan.rungs[look.rung]), printable(why));
-    }
-  }
-}
-
 Plan resumed_plan(const MeasureFlags& flags, const fs::path& out) {
   Plan plan = open_study(out);
   if (!plan.commands) throw std::invalid_argument(fmt::format("{}: is no study of commands", out.string()));
@@ -271,9 +244,7 @@ int measure(const MeasureFlags& flags) {
     begun.has_plan();
     tell_plan(plan, out);
   }
-  const auto uses_torch = [](const Rung& rung) { return rung.command->trial.versions.contains("torch"); };
-  const bool looks = flags.look || (!flags.no_look && std::ranges::any_of(plan.rungs, uses_torch));
-  if (looks && plan.rungs.size() > 1) look_at_all(plan, out, flags.look);
+  if (!flags.no_look && plan.rungs.size() > 1) take_looks(plan, out, flags.look);
   std::vector<double> expected_s;
   for (const Rung& rung : plan.rungs) expected_s.push_back(run_s(plan, rung.command->trial));
   const Outcome outcome = carry_out(plan, out, commands(plan, out), 0, expected_s);
