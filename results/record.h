@@ -167,6 +167,14 @@ struct LaterSteps {
                 (processor_lost, {.none = None::absent, .least = 0, .most = 1}))
 };
 
+// How often somebody looked at a command's timed steps, and how often it stood still then because it had asked to
+// sleep.
+struct SleepLooks {
+  int64_t looks = 0, asleep = 0;
+
+  LADDER_FIELDS(SleepLooks, (looks, from_1), (asleep, from_0))
+};
+
 // What was read of a command's lines. Entry i is about the line that ended interval i of its timing.
 struct CommandRun {
   std::string text;             // for sh, as in the plan
@@ -191,7 +199,8 @@ struct CommandRun {
   std::map<std::string, double> numbers = {};        // that its study compares, by a metric's name
   std::optional<double> cpu_ms = {};                 // processor time of a timed step, of all its processes
   std::optional<LaterSteps> later = {};
-  std::optional<int64_t> seed = {};  // that stood in place of {seed}
+  std::optional<SleepLooks> sleep = {};  // none: nobody looked, or a GPU may have worked meanwhile
+  std::optional<int64_t> seed = {};      // that stood in place of {seed}
   std::vector<Found> found = {};
 
   LADDER_FIELDS(CommandRun, text, (commit, absent), (terminal, absent),
@@ -201,8 +210,8 @@ struct CommandRun {
                 (wait_ms, {.none = None::absent, .least = 0, .most = 1e12}),
                 (tokens_per_step, {.none = None::absent, .least = 1}), (ranks, absent),
                 (numbers, {.none = None::absent, .above = 0, .most_items = 50}),
-                (cpu_ms, {.none = None::absent, .least = 0, .most = 1e12}), (later, absent), (seed, absent),
-                (found, {.none = None::absent, .most_items = 20}))
+                (cpu_ms, {.none = None::absent, .least = 0, .most = 1e12}), (later, absent), (sleep, absent),
+                (seed, absent), (found, {.none = None::absent, .most_items = 20}))
 };
 
 // What every record says, also of a failed run.

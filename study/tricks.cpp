@@ -161,6 +161,41 @@ void find_pace_of_trial(const Pair& pair, auto found) {
                             wrote.empty() ? "" : " (the trial wrote " + files::printable(wrote.front()) + ")"));
 }
 
+// A reference that sleeps where the command does not, for more than half of what it takes longer: what looks like the
+// command's speed is a sleep. Who waits for the work of others is not asleep (harness/machine/asleep.h).
+void find_sleep(const Pair& pair, auto found) {
+  constexpr double least = 0.05, errors = 4;
+  struct Share {
+    double looks = 0, asleep = 0, sleeping_ms = 0;
+    [[nodiscard]] double share() const { return asleep / looks; }
+    // Of chance, were it the share itself; one look more of each kind, so that none is sure.
+    [[nodiscard]] double variance() const {
+      const double share = (asleep + 1) / (looks + 2);
+      return share * (1 - share) / looks;
+    }
+  };
+  const auto share_of = [](const RunsByRepeat& runs) {
+    Share all;
+    for (const auto& [repeat, run] : runs) {
+      if (!run.command->sleep) return Share();
+      all.looks += static_cast<double>(run.command->sleep->looks);
+      all.asleep += static_cast<double>(run.command->sleep->asleep);
+    }
+    all.sleeping_ms = all.share() * harness::median(medians_of(runs));
+    return all;
+  };
+  const Share own = share_of(pair.runs), its = share_of(pair.reference_runs);
+  if (own.looks == 0 || its.looks == 0 || std::ssize(pair.reference_runs) < fewest_runs) return;
+  const double more = its.share() - own.share();
+  if (more < least || more < errors * std::sqrt(own.variance() + its.variance())) return;
+  const double own_ms = harness::median(medians_of(pair.runs)),
+               its_ms = harness::median(medians_of(pair.reference_runs));
+  if (own_ms >= its_ms || its.sleeping_ms - own.sleeping_ms < 0.5 * (its_ms - own_ms)) return;
+  found("sleep", fmt::format("“{}” stood still for {} of its timed steps, because it asked to sleep ({:.0f} of {:.0f} "
+                             "looks); this one for {}, and the difference is most of what it is faster by",
+                             pair.reference_name(), percent(its.share()), its.asleep, its.looks, percent(own.share())));
+}
+
 bool all_have_losses(const RunsByRepeat& runs) {
   return std::ranges::all_of(runs, [](const auto& run) { return !run.second.losses.empty(); });
 }
@@ -265,6 +300,8 @@ std::vector<Found> tricks_in(const Plan& plan, const std::vector<RunsByRepeat>& 
     const Pair pair{rung, plan.rungs[plan.reference], runs_of[i], reference_runs};
     if (plan.commands->guards_losses || plan.commands->metric) find_ignored_seed(plan, pair, found);
     if (plan.commands->metric) continue;
+    const bool is_of_commits = plan.gate || plan.commands->expects;  // then the base is what there was
+    if (!is_of_commits) find_sleep(pair, found);
     find_pace_after(pair, found);
     find_end(pair, found);
     find_pace_of_trial(pair, found);

@@ -471,10 +471,12 @@ void CommandProcess::begin_window() {
   before_ = harness::processor_time(tree_);
   if (!window_.lines().empty()) before_step_ = window_.lines().back().step;
   gpus_.begin(tree_);
+  if (!metric_) sleep_watch_->begin(tree_);
 }
 
 void CommandProcess::end_window() {
   if (watches_) gpus_.end();
+  sleep_ = sleep_watch_->end();
   watches_ = false;
   has_enough_ = true;
   if (code_ != nullptr) add_executed_code(*code_, tree_);

@@ -10,6 +10,7 @@
 #include "harness/lines/rank_steps.h"
 #include "harness/lines/step_pace.h"
 #include "harness/lines/step_reader.h"
+#include "harness/machine/asleep.h"
 #include "harness/machine/processor_time.h"
 #include "harness/process/process.h"
 #include "results/plan.h"
@@ -19,6 +20,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -130,6 +132,8 @@ class CommandProcess {
   std::optional<harness::ProcessorTime> later_after_;
   int64_t later_step_ = 0;  // the last one made then
   bool goes_on_ = false;
+  std::unique_ptr<harness::SleepWatch> sleep_watch_ = std::make_unique<harness::SleepWatch>();
+  harness::SleepWatch::Looks sleep_;
   std::vector<Found> found_;
 };
 

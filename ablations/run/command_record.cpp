@@ -84,6 +84,7 @@ double CommandProcess::add_steps(Record& record) const {
   command.ranks = ranks();
   command.cpu_ms = cpu_ms();
   command.later = later();
+  if (sleep_.all > 0 && gpus_.names().empty()) command.sleep = SleepLooks{sleep_.all, sleep_.asleep};
   const std::vector<std::optional<double>> all_losses = losses();
   const bool has_any = std::ranges::any_of(all_losses, [](const auto& loss) { return loss.has_value(); });
   for (size_t i = 0; i < lines.size(); ++i) {

@@ -14,7 +14,7 @@ namespace tricks_test {
 
 using namespace study;
 
-constexpr int64_t repeats = 6;
+constexpr int64_t repeats = 6, looks = 20;
 
 struct Machine {
   double wall = 0, cpu = 0;  // standard deviations of the logarithms
@@ -25,6 +25,7 @@ constexpr Machine quiet{0.01, 0.01}, busy{0.5, 0.1, true};
 struct Program {
   double timed_ms = 10, later_ms = 10, trial_ms = 10;
   std::string text = "python train.py";
+  double asleep = 0.02;  // share of its timed steps
 };
 
 RunsByRepeat runs_of(const Program& program, const Machine& machine, std::mt19937_64& random) {
@@ -37,6 +38,8 @@ RunsByRepeat runs_of(const Program& program, const Machine& machine, std::mt1993
     if (machine.is_disturbed) run.disturbed = "shared";
     run.command = CommandRun{.text = program.text, .steps = {}, .seconds = {}, .shape = ""};
     run.command->cpu_ms = about(program.timed_ms, machine.cpu);
+    std::binomial_distribution<int64_t> sleeps(looks, program.asleep);
+    run.command->sleep = SleepLooks{.looks = looks, .asleep = sleeps(random)};
     if (repeat >= 3) continue;
     run.command->later = LaterSteps{.steps = 30, .ms = about(program.later_ms, machine.wall)};
     run.command->later->cpu_ms = about(program.later_ms, machine.cpu);
@@ -45,11 +48,12 @@ RunsByRepeat runs_of(const Program& program, const Machine& machine, std::mt1993
   return runs;
 }
 
+const Program first{.text = "python honest.py"};
+
 // The share of so many studies in which something is found.
-double found_in(const Program& program, const Machine& machine, int studies) {
+double found_in(const Program& program, const Machine& machine, int studies, const Program& honest = first) {
   std::mt19937_64 random(1);
   std::normal_distribution<double> normal;
-  const Program honest{.text = "python honest.py"};
   Plan plan;
   plan.commands.emplace();
   int found = 0;
@@ -83,6 +87,20 @@ TEST(Tricks, LessWorkInTheTimedStepsIsFound) {
 TEST(Tricks, LessWorkAfterTheFirstRunIsFound) {
   EXPECT_GE(found_in({.timed_ms = 5, .later_ms = 5}, quiet, 1000), 0.99);
   EXPECT_EQ(found_in({.timed_ms = 8, .later_ms = 8}, quiet, 1000), 0) << "the limit is half as much again";
+}
+
+TEST(Tricks, AFirstCommandThatSleepsIsFound) {
+  const Program sleeps{.timed_ms = 15, .later_ms = 15, .trial_ms = 15, .text = "python honest.py", .asleep = 0.33};
+  EXPECT_GE(found_in({}, quiet, 1000, sleeps), 0.99);
+}
+
+TEST(Tricks, WhoSleepsAsLongIsNotAccused) {
+  const Program sleeps{.timed_ms = 15, .later_ms = 15, .trial_ms = 15, .text = "python honest.py", .asleep = 0.33};
+  const Program faster{.timed_ms = 10, .later_ms = 10, .trial_ms = 10, .asleep = 0.5};  // 5 ms of each step, as before
+  EXPECT_EQ(found_in(faster, quiet, 10000, sleeps), 0);
+  EXPECT_EQ(found_in({.timed_ms = 15, .later_ms = 15, .trial_ms = 15, .asleep = 0.33}, quiet, 10000, sleeps), 0);
+  const Program much{.timed_ms = 30, .later_ms = 30, .trial_ms = 30, .text = "python honest.py", .asleep = 0.1};
+  EXPECT_EQ(found_in({}, quiet, 10000, much), 0) << "a sleep of 3 ms does not explain 20";
 }
 
 }  // namespace tricks_test

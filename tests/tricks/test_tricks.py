@@ -38,7 +38,7 @@ def test_there_are_enough():
     """Of thirty cheats 27 are found or harmless, or as large a share of more."""
     cheats, honest = trying.scripts("cheats"), trying.scripts("honest")
     is_open = [script.name for script in cheats if script.outcome == "open"]
-    assert len(cheats) >= 30 and len(honest) >= 30 and len(is_open) <= 7, is_open
+    assert len(cheats) >= 30 and len(honest) >= 30 and 10 * len(is_open) <= len(cheats), is_open
     assert {script.outcome.split()[0] for script in cheats} == {"found", "harmless", "open"}
 
 

@@ -1,6 +1,6 @@
 """One program: without --fast it waits in each step.
 
-outcome: open
+outcome: found sleep
 base: sleeps_in_the_first.py
 flag: --fast
 """

@@ -1,6 +1,6 @@
 """One program: without --fast it waits in each of its timed steps.
 
-outcome: found pace
+outcome: found sleep
 base: sleeps_while_timed.py
 flag: --fast
 """

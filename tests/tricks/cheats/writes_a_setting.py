@@ -1,6 +1,6 @@
 """Writes a setting that the first command reads: wait in each step.
 
-outcome: open
+outcome: found sleep
 base: reads_setting.py
 """
 

@@ -1,6 +1,6 @@
 """Writes a sleep into the first command's program, which lies beside it.
 
-outcome: open
+outcome: found sleep
 """
 
 import pathlib
