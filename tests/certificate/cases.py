@@ -75,6 +75,32 @@ FAULTS = {
     "dampened momentum": ("network", {"sgd": True}, {"dampening": 0.9}),
 }
 
+# The same, made after all limits were chosen, on other seeds; they changed none.
+HELD_OUT_FAULTS = {
+    "one head left out": ("transformer", {}, {"one_head": True}),
+    "GELU by tanh": ("transformer", {}, {"gelu": "tanh"}),
+    "norm's epsilon of 1e-3": ("transformer", {}, {"norm_eps": 1e-3}),
+    "last token without loss": ("transformer", {}, {"last_left_out": True}),
+    "embedding scaled": ("transformer", {}, {"embedding_scale": math.sqrt(trainings.WIDTH)}),
+    "positions frozen": ("transformer", {}, {"frozen": "positions"}),
+    "learning rate 2 % higher": ("transformer", {}, {"lr_of_all": 1.02}),
+    "decay of norms and biases": ("transformer", {}, {"decays_all": True}),
+    "a row twice": ("transformer", {}, {"row_twice": True}),
+    "gradients of a layer halved": ("transformer", {}, {"halved": "blocks.1.up"}),
+    "gradients with 10 % noise": ("transformer", {}, {"noise": 0.1}),
+    "state carried over": ("recurrent", {}, {"carried": True}),
+    "recurrent weights frozen": ("recurrent", {}, {"frozen": "weight_hh"}),
+    "outputs backwards": ("recurrent", {}, {"backwards": True}),
+    "rate doubled for matrices": ("recurrent", {}, {"lr_of_group": 2}),
+}
+HELD_OUT_HONEST = {
+    "recurrent: bf16 autocast": (("recurrent",), "bfloat16", {"bf16": True}),
+    "recurrent: fused AdamW": (("recurrent",), "float32", {"fused": True}),
+    "recurrent: two micro batches": (("recurrent",), "float32", {"accumulation": 2}),
+    "recurrent: two threads": (("recurrent",), "float32", {"threads": 2}),
+}
+FIRST_HELD_OUT = 500  # seed
+
 
 def tell(losses=(), **what):
     losses = [loss if math.isfinite(loss) else None for loss in losses]
@@ -97,28 +123,28 @@ def judge(group, case, number_type, kind, seed, **options):
     tell(group=group, case=case, type=number_type, kind=kind, seed=seed, losses=losses, sketch=sketch)
 
 
-def honest(seeds, names):
-    for kind in BOTH:
-        flags = {name: of for name, of in HONEST.items() if kind in of[0] and (not names or name in names)}
+def honest(seeds, names, flags_of_all=None, first=0):
+    for kind in trainings.KINDS:
+        flags = {name: of for name, of in (flags_of_all or HONEST).items() if kind in of[0] and (not names or name in names)}
         if not flags:
             continue
-        for seed in range(seeds):
+        for seed in range(first, first + seeds):
             references(kind, seed, sorted({of[1] for of in flags.values()}))
             for name, (_, number_type, options) in flags.items():
                 judge("honest", name, number_type, kind, seed, **options)
 
 
-def faults(seeds, names):
+def faults(seeds, names, planted=None, first=0, group="fault"):
     """Each as it is, and once more where the faulty one also has bf16 autocast."""
-    for name, (kind, base, changed) in FAULTS.items():
+    for name, (kind, base, changed) in (planted or FAULTS).items():
         if names and name not in names:
             continue
         of_fp16 = base.get("fp16")
-        for seed in range(seeds):
+        for seed in range(first, first + seeds):
             references(kind, seed, ["float16"] if of_fp16 else ["float32", "bfloat16"], **base)
-            judge("fault", name, "float16" if of_fp16 else "float32", kind, seed, **{**base, **changed})
+            judge(group, name, "float16" if of_fp16 else "float32", kind, seed, **{**base, **changed})
             if not of_fp16:
-                judge("fault", name, "bfloat16", kind, seed, **{**base, **changed, "bf16": True})
+                judge(group, name, "bfloat16", kind, seed, **{**base, **changed, "bf16": True})
 
 
 if __name__ == "__main__":
@@ -126,3 +152,5 @@ if __name__ == "__main__":
     of_honest, of_faults, *only = sys.argv[1:]
     honest(int(of_honest), only)
     faults(int(of_faults), only)
+    honest(int(of_honest), only, HELD_OUT_HONEST, FIRST_HELD_OUT)
+    faults(int(of_faults), only, HELD_OUT_FAULTS, FIRST_HELD_OUT, "held out")

@@ -1,4 +1,4 @@
-"""Two small trainings, a transformer and a convolutional network, with honest flags and with faults that can be planted.
+"""Three small trainings, a transformer, a convolutional and a recurrent network, with honest flags and with faults that can be planted.
 
 train(kind, seed, **options) trains for some steps and returns its losses and the look's sketch of it, as a file of a look has it.
 """
@@ -41,7 +41,7 @@ class Block(nn.Module):
     def __init__(self, o):
         super().__init__()
         self.o = o
-        self.norm1, self.norm2 = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
+        self.norm1, self.norm2 = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH, eps=o.get("norm_eps", 1e-5))
         self.qkv, self.out = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
         self.up, self.down = nn.Linear(WIDTH, 4 * WIDTH), nn.Linear(4 * WIDTH, WIDTH)
         self.drop = nn.Dropout(o.get("dropout", 0.0))
@@ -61,6 +61,8 @@ class Block(nn.Module):
         else:
             scores = (q @ k.transpose(2, 3)) / math.sqrt(C // HEADS)
             y = scores.masked_fill(~seen, -1e4 if scores.dtype == torch.float16 else -1e9).softmax(-1) @ v
+        if self.o.get("one_head"):
+            y = torch.cat([y[:, :1], 0 * y[:, 1:]], 1)
         return self.linear(self.out, y.transpose(1, 2).reshape(B, T, C))
 
     def forward(self, x, seen):
@@ -89,7 +91,7 @@ class Transformer(nn.Module):
         seen = torch.ones(T, T, dtype=torch.bool).tril(o.get("mask_diagonal", 0))
         if not o.get("no_padding_mask"):
             seen = seen & (x != PADDING)[:, None, None, :] | torch.eye(T, dtype=torch.bool)
-        h = self.tokens(x) + self.positions(torch.arange(T) + o.get("position_offset", 0))
+        h = self.tokens(x) * o.get("embedding_scale", 1) + self.positions(torch.arange(T) + o.get("position_offset", 0))
         for i, block in enumerate(self.blocks):
             if o.get("detached") and i == 1:
                 h = h.detach() + 0 * h
@@ -115,6 +117,9 @@ class Transformer(nn.Module):
         o = self.o
         if o.get("off_by_one"):
             y = torch.cat([y[:, 1:], y[:, :1]], 1)
+        if o.get("last_left_out"):
+            y = y.clone()
+            y[:, -1] = PADDING
         logits, y = logits.flatten(0, 1).float(), y.flatten()
         if o.get("sampled_softmax"):  # the targets and half of the other words
             kept = torch.zeros(VOCABULARY, dtype=torch.bool)
@@ -160,14 +165,26 @@ class Network(nn.Module):
         return len(y)
 
 
-compiled = {}
+class Recurrent(nn.Module):
+    """A language model of one recurrent layer, of which nothing was known when the limits were chosen."""
+
+    def __init__(self, o):
+        super().__init__()
+        self.o, self.carried = o, None
+        self.tokens, self.cell, self.head = nn.Embedding(VOCABULARY, WIDTH), nn.GRU(WIDTH, WIDTH, batch_first=True), nn.Linear(WIDTH, VOCABULARY)
+
+    def forward(self, x):
+        h, last = self.cell(self.tokens(x), self.carried if self.o.get("carried") else None)
+        self.carried = last.detach()
+        return self.head(h.flip(1) if self.o.get("backwards") else h)
+
+    batch, count = Transformer.batch, Transformer.count
+
+    def loss(self, logits, y):
+        return F.cross_entropy(logits.flatten(0, 1).float(), y.flatten(), ignore_index=PADDING, reduction="sum")
 
 
-def forward_of(model, o):
-    """One compilation serves all seeds."""
-    if not o.get("compile"):
-        return model
-    return torch.compile(model)
+KINDS = {"transformer": Transformer, "network": Network, "recurrent": Recurrent}
 
 
 def groups_of(model, o):
@@ -178,8 +195,9 @@ def groups_of(model, o):
             one.requires_grad_(False)
             continue
         (decayed if one.dim() > 1 else others).append(one)
-    lr, decay = 3e-3, o.get("decay", 0.1)
-    return [{"params": decayed, "lr": lr * o.get("lr_of_group", 1), "weight_decay": decay}, {"params": others, "lr": lr, "weight_decay": 0.0}]
+    lr, decay = 3e-3 * o.get("lr_of_all", 1), o.get("decay", 0.1)
+    return [{"params": decayed, "lr": lr * o.get("lr_of_group", 1), "weight_decay": decay},
+            {"params": others, "lr": lr, "weight_decay": decay if o.get("decays_all") else 0.0}]
 
 
 class NoBiasCorrection(torch.optim.AdamW):
@@ -217,7 +235,7 @@ def train(kind, seed, steps=16, rounding=None, **o):
     threads = torch.get_num_threads()
     torch.set_num_threads(o.get("threads", 1))
     torch.manual_seed(1000 + seed)
-    model = {"transformer": Transformer, "network": Network}[kind](o)
+    model = KINDS[kind](o)
     if o.get("channels_last"):
         model = model.to(memory_format=torch.channels_last)
     if o.get("bf16_weights"):
@@ -232,7 +250,7 @@ def train(kind, seed, steps=16, rounding=None, **o):
         optimizer = torch.optim.Adam(groups_of(model, o), **how)
     else:
         optimizer = torch.optim.AdamW(groups_of(model, o), **how)
-    forward = forward_of(model, o)
+    forward = torch.compile(model) if o.get("compile") else model
     generator = torch.Generator().manual_seed(seed)
     average = copy.deepcopy(model) if o.get("ema") else None
     dtype = torch.bfloat16 if o.get("bf16") else torch.float16 if o.get("fp16") else None
@@ -248,6 +266,8 @@ def train(kind, seed, steps=16, rounding=None, **o):
                 x, y = x[: BATCH // 2], y[: BATCH // 2]
             if o.get("swapped"):
                 x = x.roll(1, 0)
+            if o.get("row_twice"):
+                x, y = torch.cat([x[:1], x[:-1]]), torch.cat([y[:1], y[:-1]])
             count, total = model.count(y), 0.0
             pieces = list(zip(x.chunk(parts), y.chunk(parts)))
             for i, (inputs, targets) in enumerate(pieces):
@@ -268,6 +288,11 @@ def train(kind, seed, steps=16, rounding=None, **o):
                 for name, one in model.named_parameters():
                     if name.endswith(o["no_bias_gradient"]):
                         one.grad = None
+            for name, one in model.named_parameters():
+                if o.get("halved") and o["halved"] in name:
+                    one.grad.mul_(0.5)
+                if o.get("noise"):
+                    one.grad.mul_(1 + o["noise"] * torch.randn(one.shape))
             if o.get("clip"):
                 nn.utils.clip_grad_norm_(model.parameters(), o["clip"])
             optimizer.step()
