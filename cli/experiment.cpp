@@ -139,7 +139,7 @@ int run_experiment(Plan plan, const fs::path& out, const GateFlags& flags,
     write_document(file, *ledger);  // an interrupted experiment has spent its error, too
   }
   write_document(out / "plan.json", plan);
-  if (plan.commands->guards_losses) take_looks(plan, out, /*all=*/false);
+  if (plan.commands->guards_losses && !flags.no_look) take_looks(plan, out, /*all=*/false);
   const double pair_s = run_s(plan, plan.rungs[0].command->trial) + run_s(plan, plan.rungs[1].command->trial);
   const auto begun = std::chrono::steady_clock::now();
   const auto is_enough = [&](int64_t pairs) {

@@ -324,6 +324,7 @@ void add_gate(CommandLine& line) {
            "WHAT");
   add_output(command, "--ledger", flags.ledger,
              "file of the experiments that share one error of 5 %; it is made, or goes on", "FILE");
+  command.add_flag("--no-look", flags.no_look, "do not compare the first steps in PyTorch");
   add_text(command, "--metric", flags.metric, "as ladder measure's", "METRIC");
   add_choice(command, "--better", flags.better, {"lower", "higher"}, ": which numbers of --metric are good", "WHICH");
   add_text(command, "--until", flags.until, "end each command after so long (300s), with --metric", "SECONDS");
@@ -350,7 +351,8 @@ void add_gate(CommandLine& line) {
   command.add_flag("--markdown", flags.markdown, "print the verdict and its table for a pull request");
   command.exclude("--json", {"--markdown"});
   command.exclude("--base", {"--calibrate", "--save"});  // what is saved must be faster than what is stored
-  for (const char* flag : {"--ledger", "--metric"}) command.get_option(flag)->needs(command.get_option("--expect"));
+  for (const char* flag : {"--ledger", "--metric", "--no-look"})
+    command.get_option(flag)->needs(command.get_option("--expect"));
   for (const char* flag : {"--better", "--until"}) command.get_option(flag)->needs(command.get_option("--metric"));
   command.exclude("--metric", {"--steps", "--warmup", "--tokens"});
   command.exclude("--expect", {"--catch", "--calibrate", "--save", "--min-effect", "--top-up", "--blocked", "--resume",

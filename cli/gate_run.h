@@ -36,6 +36,7 @@ struct GateFlags {
   bool force = false, resume = false, json = false, markdown = false;
   bool wait = false;     // until no other ladder measures on the device
   bool bisects = false;  // for git bisect run
+  bool no_look = false;  // of an experiment
 
   std::vector<std::string> command;  // of any program, after "--": then base and head are commits
   std::string prepare;               // for sh, once in each commit's worktree

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
@@ -150,6 +151,33 @@ def test_what_was_found_discards_a_head_that_looks_faster(experiment, repository
     status, said, error = experiment("--expect", "better")
     assert (status, said["verdict"]) == (1, "discard") and said["ratio"] > 1.5, (said, error)
     assert next(iter(said)) == "found" and "by the clock of who read them" in said["found"][0] and said["reasons"][0] == "found: " + said["found"][0]
+
+
+TORCH = """\
+import torch
+torch.manual_seed(1)
+torch.set_num_threads(1)
+rows = [torch.randn(64, 16) for _ in range(4)]
+model = torch.nn.Sequential(torch.nn.Linear(16, 16), torch.nn.GELU(), torch.nn.Linear(16, 1))
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=DECAY)
+for step in range(100000):
+    loss = (model(rows[step % 4]) - rows[step % 4].sum(1, keepdim=True)).square().mean()
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    print(f"step {step}: loss {loss.item():.6f}", flush=True)
+"""
+
+
+def test_a_head_that_is_another_training_is_discarded(experiment, repository):  # noqa: F811
+    """Without weight decay, its losses of sixteen steps are the same within what is allowed."""
+    pytest.importorskip("torch")
+    for decay in ("0.1", "0.0"):
+        (repository / "train.py").write_text(TORCH.replace("DECAY", decay))
+        git(repository, "commit", "-q", "-a", "-m", "Change")
+    status, said, error = experiment("--expect", "faster", "--pairs", "6", command=(sys.executable, "train.py"))
+    assert (status, said["verdict"], said["pairs"]) == (1, "discard", 2), error
+    assert "another training: what it changes at step 1" in said["reasons"][0], said
 
 
 def test_an_interrupted_experiment_has_spent_its_error(program, environment, repository):  # noqa: F811
