@@ -284,7 +284,8 @@ std::vector<ChangeWay> all_ways(const Regression& of) {
   return ways;
 }
 
-// By the runs alone, for the changes `at`, one or two.
+// By the runs alone, for the changes `at`, one or two. With Student's noise a run tells (tails + 1) / (tails + 3) of
+// what its precision says (Lange, Little and Taylor 1989, "Robust statistical modeling using the t distribution").
 std::vector<PlaceChange> sized(const std::vector<size_t>& at, const Explained& by, size_t runs) {
   Matrix gram(at.size());
   Numbers with_y;
@@ -299,7 +300,8 @@ std::vector<PlaceChange> sized(const std::vector<size_t>& at, const Explained& b
   for (size_t i = 0; i < at.size(); ++i) {
     Numbers unit(at.size());
     unit[i] = 1;
-    const double half = boost::math::quantile(t, 0.5 + confidence / 2) * std::sqrt(by.noise2 * gram.solved(unit)[i]);
+    const double variance = by.noise2 * gram.solved(unit)[i] * (tails + 3) / (tails + 1);
+    const double half = boost::math::quantile(t, 0.5 + confidence / 2) * std::sqrt(variance);
     changes.push_back({.place = 0, .size = sizes[i], .interval = {sizes[i] - half, sizes[i] + half}});
   }
   return changes;
