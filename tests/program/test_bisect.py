@@ -83,6 +83,14 @@ def test_runs_that_do_not_suffice(program, environment, tmp_path):
     assert "not found in 12 runs; the first suspect is" in done.stdout or result["verdict"] == "ONE", done.stdout
 
 
+def test_time_that_does_not_suffice(program, environment, tmp_path):
+    """No pair begins after a second; the one that has begun is ended."""
+    folder, _ = repository_of(tmp_path / "program", [0.02, 0.02, 0.03, 0.03])
+    done = bisect(program, environment, folder, "main~3", "main", "--warmup", "2", "--steps", "40", "--budget-s", "1", "--out", "out", "--", "python3", "train.py")
+    result = json.loads((folder / "out" / "bisect.json").read_text())
+    assert (done.returncode, result["verdict"], result["runs"]) == (3, "OPEN", 2) and done.stdout.endswith("not found in 2 runs\n"), done.stderr
+
+
 @pytest.mark.parametrize("words, status, said", [
     (["main~1", "main"], 2, "GOOD, BAD and a command are needed"),
     (["main", "main~1", "--", "python3", "train.py"], 2, "must be an ancestor"),
