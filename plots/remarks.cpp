@@ -194,6 +194,28 @@ void add_input_waits(const Study& study, std::vector<Remark>& remarks) {
       "More workers of the loader, or batches that are made ahead, may hide it.");
 }
 
+// Commands of which the processor works much less than their time tells, beside the first one that was measured. On a
+// GPU the processor's work says little.
+void add_work(const Study& study, std::vector<Remark>& remarks) {
+  constexpr double much = 1.5;
+  if (study.device.kind != DeviceKind::cpu) return;
+  const StudyRung* first = nullptr;
+  std::vector<std::string> works;
+  for (const StudyRung& rung : study.rungs) {
+    if (!rung.command || !rung.command->cpu_ms || !rung.is_measured()) continue;
+    if (first == nullptr) first = &rung;
+    const StudyCommand &own = *rung.command, &its = *first->command;
+    if (*own.cpu_ms * its.mean_ms * much >= *its.cpu_ms * own.mean_ms || works.size() == 4) continue;
+    works.push_back(fmt::format("{} {} of {} ms", in_quotes(rung.title), digits3(*own.cpu_ms), digits3(own.mean_ms)));
+  }
+  if (works.empty()) return;
+  say(remarks, Severity::info, "work",
+      fmt::format("The processor works less than the time tells: {} ms of a step of {} in {}, {}.",
+                  digits3(*first->command->cpu_ms), digits3(first->command->mean_ms), in_quotes(first->title),
+                  fmt::join(works, ", ")),
+      "Does it make all of the work? docs/tricks.md lists what can look faster than it is.");
+}
+
 std::vector<Remark> remarks_of(const Study& study, const std::vector<ReportedRun>& runs,
                                const std::vector<Noise>& noise) {
   std::vector<Remark> remarks = found_remarks(study.found);
@@ -231,7 +253,10 @@ std::vector<Remark> remarks_of(const Study& study, const std::vector<ReportedRun
     for (const std::string& warning : study.warnings) say(remarks, Severity::warn, "warning", capitalized(warning));
   }
   add_looks(study, remarks);
-  if (!why_unusable(study)) add_input_waits(study, remarks);
+  if (!why_unusable(study)) {
+    add_input_waits(study, remarks);
+    add_work(study, remarks);
+  }
   if (study.environment.git_dirty == true && !of_commands(study)) {
     say(remarks, Severity::info, "changed-program", "The program had changes that were not committed.");
   }

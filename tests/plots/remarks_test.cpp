@@ -171,6 +171,19 @@ TEST(Said, WaitsForInputAreToldWhereTheyMatter) {
       remark("input", study).text.starts_with("The host waits for input in a step, seen by looking at a few: "));
 }
 
+TEST(Said, WorkThatDoesNotFitTheTimeIsTold) {
+  Study study = made_up::study();
+  for (StudyRung& rung : study.rungs) {
+    rung.command = StudyCommand{.text = "train", .typed = "train", .mean_ms = rung.index == 0 ? 10.0 : 5.0};
+    rung.command->cpu_ms = rung.index == 0 ? 9.0 : 4.0;
+  }
+  EXPECT_EQ(remark("work", study).text, "") << "half of the time, and half of the work";
+  study.rungs[1].command->cpu_ms = 0.5;
+  EXPECT_EQ(remark("work", study).text,
+            "The processor works less than the time tells: 9.00 ms of a step of 10.0 in \u201cfloat32\u201d, "
+            "\u201cbf16\u201d 0.500 of 5.00 ms.");
+}
+
 TEST(Said, AnIntervalIsShownByItsEndsWhereItIsUneven) {
   Study study = made_up::study();
   study.headline->speedup = ratio(0.98, 0.935, 0.995);  // with +- 4.6 % it would include 1
