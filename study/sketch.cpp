@@ -76,16 +76,12 @@ std::optional<NumberType> least_exact_type(const Json& look, const Json& other) 
       const Json counts = field_or_null(one, field);
       for (const auto& [name, count] : counts.items()) types.push_back(name);
     }
-    const Json settings = field_or_null(one, "settings");
-    const auto is_set = [&](const char* name) { return field_or_null(settings, name) == Json(true); };
-    const Json operations = field_or_null(one, "operations");
+    const Json operations = field_or_null(one, "operations"), made_in = field_or_null(one, "float32_made_in");
     const bool convolves = std::ranges::any_of(
         operations.items(), [](const auto& each) { return each.key().find("conv") != std::string::npos; });
-    const Json precision = field_or_null(settings, "float32_matmul_precision");
-    const bool on_gpu = field_or_null(one, "gpu").is_string();
-    if (precision == "medium") types.push_back("bfloat16");
-    if (precision == "high" || (on_gpu && (is_set("allow_tf32") || (convolves && is_set("cudnn_allow_tf32"))))) {
-      types.push_back("tf32");
+    for (const char* of : {"products", "convolutions"}) {
+      const Json type = field_or_null(made_in, of);
+      if (type.is_string() && (convolves || std::string(of) == "products")) types.push_back(type.get<std::string>());
     }
     for (const std::string& type : types) {
       const auto known = bits_of_types().find(type);

@@ -113,7 +113,8 @@ class Look:
                 "parameters": sum(one.numel() for one in parameters),
                 "parameter_types": collections.Counter(str(one.dtype).replace("torch.", "") for one in parameters),
                 "settings": settings(torch),
-                "peak_bytes": torch.cuda.max_memory_allocated() if torch.cuda.is_initialized() else None}
+                "peak_bytes": torch.cuda.max_memory_allocated() if torch.cuda.is_initialized() else None,
+                "float32_made_in": float32_made_in(torch, {one.device.type for one in parameters})}
 
     def write(self, seen):
         """As a whole or not at all, and never over another process's."""
@@ -169,6 +170,26 @@ def of_events(events, steps):
             "products": per_step(products), "product_flops_per_step": flops / steps, "attention": per_step(attention),
             "optimizer_ran": next((way for way in ("fused", "foreach", "loop") if optimizer[way]), None),
             "operations": per_step(operations), "kernels": per_step(kernels)}
+
+
+def float32_made_in(torch, devices):
+    """The least exact number type in which products and convolutions of float32 are made on these devices now, by the error of one.
+
+    Settings alone do not tell: "high" is TF32 on some processors and means nothing on others.
+    """
+    generator = torch.Generator("cpu").manual_seed(1)
+    a, b = (torch.randn(256, 256, generator=generator, device="cpu", dtype=torch.float32) for _ in range(2))
+    images, filters = a.view(8, 32, 16, 16), b[:36].reshape(32, 32, 3, 3)
+    made = {}
+    for name, inputs, operation in (("products", (a, b), torch.mm), ("convolutions", (images, filters), torch.nn.functional.conv2d)):
+        error = 0.0
+        for kind in devices - {"meta"}:
+            with torch.no_grad(), torch.autocast(kind, enabled=False):
+                exact, found = operation(*(one.double() for one in inputs)), operation(*(one.to(kind) for one in inputs))
+                error = max(error, float((found.cpu().double() - exact).norm() / exact.norm()))
+        # Inputs rounded to TF32 make it 2.8e-4, to bfloat16 eight times as much; sums in float32 2e-7.
+        made[name] = "bfloat16" if error > 8e-4 else "tf32" if error > 2e-6 else "float32"
+    return made
 
 
 def settings(torch):

@@ -1,6 +1,7 @@
 """client/look: what a run of its own sees of a PyTorch program, and the steps that --hook times, without a change of the program."""
 
 import collections
+import importlib
 import json
 
 import pytest
@@ -59,6 +60,7 @@ def test_an_eager_program(look) -> None:
     assert {name: seen[name] for name in expected} == expected
     assert seen["operations"]["aten::linear"] == seen["operations"]["aten::addmm"] == 1  # linear calls addmm, too
     assert seen["settings"]["threads"] == 1 and seen["settings"]["float32_matmul_precision"] == "highest"
+    assert seen["float32_made_in"] == {"products": "float32", "convolutions": "float32"}
 
 
 @pytest.mark.parametrize(("flag", "name", "value"), [
@@ -230,3 +232,21 @@ def test_what_a_gpu_runs(monkeypatch) -> None:
         Event("cudaLaunchKernel", "CPU", 3)], 1)
     assert (seen["kernels_per_step"], seen["kernels"]) == (3, {"adam": 1, "gemm": 2})
     assert seen["graph_launches_per_step"] == 1 and seen["operations_per_step"] == 0
+
+
+@pytest.mark.parametrize(("bits", "made"), [(23, "float32"), (10, "tf32"), (7, "bfloat16")])
+def test_the_type_that_float32_is_made_in_is_measured(monkeypatch, bits, made) -> None:
+    """As a device would that keeps so many bits of the inputs."""
+    monkeypatch.syspath_prepend(LOOK)
+    ladder_look = importlib.import_module("ladder_look")
+
+    def rounded(x):
+        dropped = 23 - bits
+        return (((x.contiguous().view(torch.int32) + (1 << dropped >> 1)) >> dropped) << dropped).view(torch.float32)
+
+    def of(operation):
+        return lambda a, b: operation(a, b) if a.dtype == torch.float64 else operation(rounded(a), rounded(b))
+
+    monkeypatch.setattr(torch, "mm", of(torch.mm))
+    monkeypatch.setattr(torch.nn.functional, "conv2d", of(torch.nn.functional.conv2d))
+    assert ladder_look.float32_made_in(torch, {"cpu"}) == {"products": made, "convolutions": made}

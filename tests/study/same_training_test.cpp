@@ -194,14 +194,13 @@ TEST(SameTraining, TheLeastExactTypeDecides) {
   EXPECT_EQ(least(float32, mixed), "bfloat16");
   EXPECT_EQ(least(mixed, float32), "bfloat16");
   Json tf32 = float32;
-  tf32["settings"] = {{"allow_tf32", true}, {"cudnn_allow_tf32", true}};
-  EXPECT_EQ(least(tf32), "float32");  // on a CPU
-  tf32["gpu"] = "H200";
-  EXPECT_EQ(least(tf32), "tf32");
-  tf32["settings"]["allow_tf32"] = false;
-  EXPECT_EQ(least(tf32), "float32");
+  tf32["settings"] = {{"float32_matmul_precision", "high"}};
+  tf32["float32_made_in"] = {{"products", "float32"}, {"convolutions", "tf32"}};
+  EXPECT_EQ(least(tf32), "float32") << "nothing convolves, and this processor has no TF32";
   tf32["operations"] = {{"aten::conv2d", 1}};
   EXPECT_EQ(least(tf32), "tf32");
+  tf32["float32_made_in"]["products"] = "bfloat16";
+  EXPECT_EQ(least(tf32), "bfloat16");
   mixed["products"]["int8"] = 1;
   EXPECT_EQ(least(mixed), "");
 }
