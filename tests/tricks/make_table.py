@@ -21,8 +21,7 @@ What a program can do to look faster than it is, and what `ladder measure` and `
 `LADDER=build/release/ladder python3 tests/tricks/make_table.py > docs/tricks.md`.
 
 **{caught} of {all} are found or harmless. Of {honest} honest scripts that look alike, {accused} accused.**
-What is found stands first, and the exit status is 1. *Harmless*: it cannot change the verdict. Figures are of one run, on a machine where
-other work took most of two cores; "not usable" is what was said of most of these times.
+What is found stands first, and the exit status is 1. *Harmless*: it cannot change the verdict. Figures are of one run, on two cores.
 Give the seed as `{{seed}}`: nobody can know it before the study, so no table has its losses.
 
 | what it does | outcome | what was said |
@@ -30,9 +29,9 @@ Give the seed as `{{seed}}`: nobody can know it before the study, so no table ha
 """
 TAIL = """
 
-A sleep in the timed steps alone is seen only where little else runs. The limits are wide, so that chance accuses nobody: a pace that is
-under 15 % slower after the timed steps is not seen, nor losses that leave the first command's by under 5 % in the last third of the steps.
-None of these scripts has run on a GPU.
+The limits are wide, so that chance accuses nobody. Not seen are a pace that is under 15 % slower after the timed steps, a sleep of under
+5 % of them, and losses that leave the first command's by under 5 % in the last third of the steps. A sleep is looked for between two
+commands of `ladder measure` that use no GPU. None of these scripts has run on a GPU.
 """
 
 
