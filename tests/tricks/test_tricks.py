@@ -6,8 +6,8 @@ import pytest
 import trying
 
 # One of each kind that is found, and the honest ones that look most like them.
-SHORT = {"false_tokens", "counts_its_runs", "works_before", "makes_up_the_number", "edits_records"}
-SHORT_HONEST = {"client_late", "slow_first_steps", "shares_a_cache"}
+SHORT = {"false_tokens", "counts_its_runs", "works_before", "makes_up_the_number", "edits_records", "sleeps_in_the_first"}
+SHORT_HONEST = {"client_late", "slow_first_steps", "shares_a_cache", "stops_polling"}
 
 
 def all_scripts():
