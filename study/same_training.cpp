@@ -119,8 +119,8 @@ double weights_further_apart(const std::vector<Compared>& all, size_t step) {
   return std::isfinite(ratio) ? std::max(1.0, ratio) : 1;
 }
 
-// Distances and limits at a step.
-void compare_at(std::vector<Compared>& all, Steps which, size_t step) {
+// Distances and limits at a step. known: as of same_training().
+void compare_at(std::vector<Compared>& all, Steps which, size_t step, double known) {
   const double further = weights_further_apart(all, step);
   const bool is_gradient = which == &SketchedParameter::gradients;
   for (Compared& one : all) {
@@ -136,6 +136,7 @@ void compare_at(std::vector<Compared>& all, Steps which, size_t step) {
       quantile(all, 0.5, [](const Compared& one) { return one.size > 0 ? one.by_rounding / one.size : NAN; });
   for (Compared& one : all) {
     one.by_rounding = std::max(one.by_rounding, usual * one.size);
+    one.by_rounding = std::hypot(one.by_rounding, known * one.size);
     if (is_gradient) one.gradient_error = quotient(one.by_rounding, one.size);
     const double stored = std::max(unit_roundoff(one.first->type), unit_roundoff(one.other->type));
     one.by_rounding =
@@ -261,7 +262,7 @@ size_t most_steps(const std::vector<Compared>& all) {
 }  // namespace
 
 SameTraining same_training(const Sketch& first, std::span<const Sketch> again, const Sketch& other,
-                           const std::string& type) {
+                           const std::string& type, double known) {
   using enum Sameness;
   std::vector<std::string> alone;
   std::vector<Compared> all = counterparts(first, again, other, alone);
@@ -278,7 +279,7 @@ SameTraining same_training(const Sketch& first, std::span<const Sketch> again, c
   double agree_to = 0, allowed = 0;
   const size_t steps = most_steps(all);
   for (size_t step = 0; step < steps; ++step) {
-    compare_at(all, &SketchedParameter::gradients, step);
+    compare_at(all, &SketchedParameter::gradients, step, known);
     const double most = of_all(all, &Compared::allowed);
     if (!(most <= largest_allowed)) {
       if (step > 0) break;
@@ -290,7 +291,7 @@ SameTraining same_training(const Sketch& first, std::span<const Sketch> again, c
     allowed = std::max(allowed, most);
     const std::string at = fmt::format("at step {}", step + 1);
     if (found.empty()) found = difference_at(all, "its gradient " + at, step, type);
-    compare_at(all, &SketchedParameter::changes, step);
+    compare_at(all, &SketchedParameter::changes, step, known);
     if (found.empty()) found = difference_at(all, "what it changes " + at, step, type);
   }
   if (steps == 0) return {unknown, "not compared: no step was seen"};
@@ -367,7 +368,9 @@ std::optional<SameTraining> same_training_in(const fs::path& folder, const Plan&
     if (!sketch) return SameTraining{Sameness::unknown, "not compared: the first command's look with rounding failed"};
     again.push_back(*sketch);
   }
-  return same_training(pair->first, again, pair->other, pair->type->name);
+  const auto offset_of = [&](size_t one) { return plan.rungs[one].losses.value_or(ExpectedLosses()).offset; };
+  const double known = -std::expm1(-std::abs(offset_of(rung) - offset_of(pair->reference)));
+  return same_training(pair->first, again, pair->other, pair->type->name, known);
 }
 
 }  // namespace study

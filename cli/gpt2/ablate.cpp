@@ -13,10 +13,12 @@
 #include "cli/gpt2/timed_here.h"
 #include "cli/gpt2/training_request.h"
 #include "cli/place.h"
+#include "cli/take_looks.h"
 #include "files/files.h"
 #include "files/printable.h"
 #include "harness/machine/machine.h"
 #include "harness/process/locks.h"
+#include "harness/process/process.h"
 #include "harness/process/unfit.h"
 #include "plots/again.h"
 #include "study/archive/seal.h"
@@ -30,6 +32,7 @@
 #include <chrono>
 #include <cstdio>
 #include <iterator>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -50,6 +53,7 @@ struct AblateFlags : StudyFlags {
   bool force = false;    // start although a run is expected to fail
   bool dry_run = false;  // only print what would be run
   bool explain = false;  // trace every rung, too, and say what changed
+  bool no_look = false;  // at the first steps of rungs
 };
 
 struct OpenedStudy {
@@ -180,6 +184,30 @@ int show(const Plan& plan, const StudyFiles& study, const fs::path& folder, cons
   return status;
 }
 
+// The first steps of every rung of ours that has a reference, and of the references.
+void look_at_rungs(const Plan& plan, const fs::path& out, const Programs& programs) {
+  const harness::FolderLock lock(out);
+  check_has_no_links(out);
+  check_records_are_of(plan, out, Unnamed::refused);
+  check_goes_on_here(plan, out, environment_here());
+  harness::catch_interrupts();
+  std::set<const Rung*> wanted;
+  const auto can_be = [](const Rung& rung) {
+    return rung.status == Rung::Status::planned && rung.peer.empty() &&
+           recipe_of(rung).data_parallel == model::Parallel::none;
+  };
+  for (size_t i = 0; i < plan.rungs.size(); ++i) {
+    const auto reference = reference_of(plan, i);
+    if (!reference || reference == i || !can_be(plan.rungs[i]) || !can_be(plan.rungs[*reference])) continue;
+    wanted.insert({&plan.rungs[*reference], &plan.rungs[i]});
+  }
+  take_looks(
+      plan, out, [&](const Rung& rung) { return wanted.contains(&rung); },
+      [&](size_t rung, const fs::path& file, const std::string& rounding) {
+        return look_at_rung(plan, out, rung, programs, file, rounding);
+      });
+}
+
 int measure_ladder(const AblateFlags& given) {
   AblateFlags flags = given;
   const std::vector<PeerPython> pythons = peer_pythons(flags.peer_pythons);
@@ -226,6 +254,8 @@ int measure_ladder(const AblateFlags& given) {
     fmt::print(stderr, "completed runs are saved; resume with: {}\n", resume_command);
     return 130;
   };
+  if (!flags.no_look && !flags.budget_s && !plan.shard) look_at_rungs(plan, out, programs);
+  if (harness::interrupted()) return interrupted();
   const auto begun = std::chrono::steady_clock::now();
   const Outcome outcome = carry_out(plan, out, children(plan, out, programs),
                                     static_cast<double>(flags.budget_s.value_or(0)), estimate.run_s);
@@ -310,6 +340,9 @@ void add_flags_of_rungs(Command& command, AblateFlags& flags) {
       "--explain", flags.explain,
       "also trace every rung, in a process of its own, and say what each one changed (default: on a GPU, without "
       "--budget-s or --quick)");
+  command.add_flag("--no-look", flags.no_look,
+                   "do not look at the first steps of each rung, by which another training is found "
+                   "(default: look, in untimed runs; not with --budget-s or --shard)");
 }
 
 void add_flags_of_effort(Command& command, AblateFlags& flags) {
@@ -343,7 +376,8 @@ void add_flags_of_results(Command& command, AblateFlags& flags) {
 }
 
 void check_flags(const Command& command, AblateFlags& flags) {
-  check_resume(command, {"--json", "--budget-s", "--explain", "--wait", "--quick", "--dry-run", "--peer-python"},
+  check_resume(command,
+               {"--json", "--budget-s", "--explain", "--wait", "--quick", "--dry-run", "--peer-python", "--no-look"},
                "study");
   if (!flags.peer_pythons.empty() && flags.design.peer.empty() && !flags.resume) {
     throw std::invalid_argument("--peer-python needs --with-peer pytorch");
@@ -351,7 +385,7 @@ void check_flags(const Command& command, AblateFlags& flags) {
   if (flags.out.empty() && !flags.shard.empty()) {
     throw std::invalid_argument("--shard needs --out, a folder of its own for each shard");
   }
-  flags.typed = command.typed({"--budget-s", "--dry-run", "--explain", "--force", "--limit-s", "--wait"});
+  flags.typed = command.typed({"--budget-s", "--dry-run", "--explain", "--force", "--limit-s", "--no-look", "--wait"});
 }
 
 }  // namespace
