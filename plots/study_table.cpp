@@ -392,16 +392,23 @@ std::string alone_line(const Study& study) {
 
 // What pages fold away with each command, and each rung's first steps.
 std::string lines_of_rungs(const Study& study) {
-  std::string text;
+  constexpr std::string_view same_words = "the same training: ";
+  std::string text, same;
   for (const StudyRung& rung : study.rungs) {
     const std::string name = in_quotes(rung.title);
-    if (rung.training) text += wrapped(ascii_words(fmt::format("First steps of {}: {}.", name, rung.training->words)));
+    const std::string first_steps = rung.training ? ascii_words(rung.training->words) : "";
+    if (!rung.command && first_steps.starts_with(same_words)) {
+      same += wrapped(fmt::format("  {}: {}", ascii_words(name), first_steps.substr(same_words.size())), "    ");
+    } else if (!first_steps.empty()) {
+      text += wrapped(fmt::format("First steps of {}: {}.", ascii_words(name), first_steps));
+    }
     if (!rung.command) continue;
     const std::string seen = first_of(rung.command->seen.value_or(std::vector<std::string>{}), 3, 400);
     if (!seen.empty()) text += wrapped(ascii_words(fmt::format("Seen with {}: {}.", name, seen)));
     const std::string& losses = rung.command->losses;
     if (!losses.empty()) text += wrapped(ascii_words(fmt::format("Losses of {}: {}.", name, losses)));
   }
+  if (!same.empty()) text += "By their first steps the same training as their reference:\n" + same;
   return text;
 }
 

@@ -15,6 +15,7 @@
 #include <numeric>
 #include <ranges>
 #include <set>
+#include <sstream>
 #include <stdexcept>
 #include <utility>
 
@@ -253,6 +254,29 @@ std::string other_weights(const std::vector<Compared>& all) {
   return "";
 }
 
+// Of the matrices, each of which has a product: "; by product: attn.c_attn 12 of 12, ..." agree, those of all layers
+// together. Only fp8 is chosen product by product.
+std::string by_product(const std::vector<Compared>& all, const std::string& type) {
+  if (!type.starts_with("float8")) return "";
+  std::map<std::string, std::pair<int, int>> counts;
+  for (const Compared& one : all) {
+    if (one.first->shape.size() != 2 || one.first->name.empty()) continue;
+    std::istringstream name(files::printable(one.first->name));
+    std::vector<std::string> parts;
+    for (std::string part; std::getline(name, part, '.');) {
+      const bool is_number = part.find_first_not_of("0123456789") == std::string::npos;
+      if (!is_number && part != "weight") parts.push_back(files::shortened(part, 40));
+    }
+    if (parts.size() > 2) parts.erase(parts.begin(), parts.end() - 2);
+    auto& [agree, of] = counts[fmt::format("{}", fmt::join(parts, "."))];
+    agree += one.gradients_agree ? 1 : 0;
+    ++of;
+  }
+  std::vector<std::string> words;
+  for (const auto& [name, count] : counts) words.push_back(fmt::format("{} {} of {}", name, count.first, count.second));
+  return words.empty() ? "" : "; by product: " + text::first_of(words, 8);
+}
+
 size_t most_steps(const std::vector<Compared>& all) {
   size_t steps = 0;
   for (const Compared& one : all) steps = std::max(steps, one.first->gradients.size());
@@ -268,7 +292,7 @@ SameTraining same_training(const Sketch& first, std::span<const Sketch> again, c
   std::vector<Compared> all = counterparts(first, again, other, alone);
   if (all.empty()) return {unknown, "not compared: no parameter of one has a counterpart in the other"};
   if (std::ranges::any_of(all, is_other_again)) {
-    return {unknown, "not compared: the first command begins with other weights when it runs again; seed it"};
+    return {unknown, "not compared: the reference begins with other weights when it runs again; seed it"};
   }
   const auto by_order = std::ranges::count(all, false, &Compared::is_by_name);
   if (by_order > 0 && !alone.empty()) {  // then an order proves nothing
@@ -283,7 +307,7 @@ SameTraining same_training(const Sketch& first, std::span<const Sketch> again, c
     const double most = of_all(all, &Compared::allowed);
     if (!(most <= largest_allowed)) {
       if (step > 0) break;
-      return {unknown, fmt::format("not compared: {} allows the first command's gradient to be {} of its norm off, "
+      return {unknown, fmt::format("not compared: {} allows the reference's gradient to be {} of its norm off, "
                                    "as far as its own looks are apart; seed it, or compare in a more exact type",
                                    type, figure(most))};
     }
@@ -305,11 +329,12 @@ SameTraining same_training(const Sketch& first, std::span<const Sketch> again, c
     }
     const std::string matched_so =
         by_order == 0 ? "" : fmt::format("; {} matched by shape and order", text::number_of(by_order, "parameter"));
-    return {another,
-            fmt::format("another training: {}; {} of {} gradients agree{}", found, agreeing, all.size(), matched_so)};
+    return {another, fmt::format("another training: {}; {} of {} gradients agree{}{}", found, agreeing, all.size(),
+                                 matched_so, by_product(all, type))};
   }
   const std::string agree = fmt::format("{} of {} gradients agree to {} ({} allows {})", agreeing, all.size(),
-                                        figure(agree_to), type, figure(allowed));
+                                        figure(agree_to), type, figure(allowed)) +
+                            by_product(all, type);
   if (alone.empty()) return {same, "the same training: " + agree};
   return {unknown, fmt::format("not all compared: {}; no counterpart has {}", agree, text::first_of(alone, 3))};
 }
@@ -365,7 +390,7 @@ std::optional<SameTraining> same_training_in(const fs::path& folder, const Plan&
   std::vector<Sketch> again;
   for (int i = 1; i <= looks_with_rounding; ++i) {
     const auto sketch = sketch_in(look_from(rounding_file(folder, plan.rungs[pair->reference], *pair->type, i)));
-    if (!sketch) return SameTraining{Sameness::unknown, "not compared: the first command's look with rounding failed"};
+    if (!sketch) return SameTraining{Sameness::unknown, "not compared: the reference's look with rounding failed"};
     again.push_back(*sketch);
   }
   const auto offset_of = [&](size_t one) { return plan.rungs[one].losses.value_or(ExpectedLosses()).offset; };

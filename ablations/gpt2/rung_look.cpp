@@ -68,18 +68,28 @@ class Results {
     generator_.set_current_seed(rounding->seed);
   }
 
-  // Autograd makes the gradient of y as much off.
-  Tensor off(const Tensor& y) {
+  // y: made of sums of so many terms, here or backward, where autograd makes its gradient as much off. Sixteen numbers
+  // are added up beside each other at least, and float32 rounds each addition: so the sum is sqrt(terms / 16) roundoffs
+  // off (Higham and Mary 2019).
+  // least_bits: fp8 is the type of products alone, and e5m2 of the head's.
+  Tensor off(const Tensor& y, int64_t terms = 1, int least_bits = 8) {
     ++made_;
     if (!rounding_) return y;
     const double least = y.scalar_type() == at::kBFloat16 ? 0x1p-7 : y.scalar_type() == at::kHalf ? 0x1p-10 : 0x1p-23;
-    const double size = std::max(std::ldexp(1.0, -rounding_->bits), least);  // less would be rounded away
+    const double of_sum = 0x1p-24 * std::sqrt(static_cast<double>(terms) / 16);
+    const double size = std::max(
+        {std::ldexp(1.0, -std::max(rounding_->bits, least_bits)), of_sum, least});  // less would be rounded away
     const Tensor noise = at::empty_like(y, y.options().dtype(at::kFloat)).uniform_(-size, size, generator_);
     return y * (noise + 1).to(y.scalar_type());
   }
-  Tensor product(const Tensor& y) {
+  // y: (..., columns). Backward, its columns are added up to the gradient of what it is made of, and its rows to that
+  // of the weight.
+  Tensor of_rows(const Tensor& y, int least_bits = 8) {
+    return off(y, std::max(y.size(-1), y.numel() / y.size(-1)), least_bits);
+  }
+  Tensor product(const Tensor& y, int least_bits = 4) {
     ++types_[name_of(y.scalar_type())];
-    return off(y);
+    return of_rows(y, least_bits);
   }
   [[nodiscard]] int64_t made() const { return made_; }
   [[nodiscard]] const std::map<std::string, int64_t>& types() const { return types_; }
@@ -94,11 +104,11 @@ class Results {
 // The small operations, and of the large those that are not made of them. The embedding's rows are copies.
 void wrap(model::Ops& ops, bool fuses_head, const std::shared_ptr<Results>& results) {
   const model::Ops own = ops;
-  ops.layer_norm = [own, results](const auto&... arguments) { return results->off(own.layer_norm(arguments...)); };
+  ops.layer_norm = [own, results](const auto&... arguments) { return results->of_rows(own.layer_norm(arguments...)); };
   ops.linear = [own, results](const auto&... arguments) { return results->product(own.linear(arguments...)); };
-  ops.attention = [own, results](const auto&... arguments) { return results->product(own.attention(arguments...)); };
+  ops.attention = [own, results](const auto&... arguments) { return results->off(own.attention(arguments...)); };
   ops.gelu = [own, results](const auto&... arguments) { return results->off(own.gelu(arguments...)); };
-  ops.head = [own, results](const auto&... arguments) { return results->product(own.head(arguments...)); };
+  ops.head = [own, results](const auto&... arguments) { return results->product(own.head(arguments...), 3); };
   ops.qkv = [own, results](const auto&... arguments) {
     auto thirds = own.qkv(arguments...);
     for (Tensor& third : thirds) third = results->product(third);
@@ -107,7 +117,7 @@ void wrap(model::Ops& ops, bool fuses_head, const std::shared_ptr<Results>& resu
   ops.add_norm = [own, results](const auto&... arguments) {
     const int64_t before = results->made();
     model::Ops::Normed normed = own.add_norm(arguments...);
-    if (results->made() == before) normed.normalized = results->off(normed.normalized);
+    if (results->made() == before) normed.normalized = results->of_rows(normed.normalized);
     return normed;
   };
   const auto whole = [results](const auto& operation) {
@@ -121,8 +131,9 @@ void wrap(model::Ops& ops, bool fuses_head, const std::shared_ptr<Results>& resu
   ops.mlp = whole(own.mlp);
   // A fused head has made its gradients before its loss is there. So what it reads is off, and they are by it.
   if (!fuses_head) return;
-  ops.head_loss = [own, results](const model::Ops& table, const Tensor& x, const auto&... arguments) {
-    return own.head_loss(table, results->off(x), arguments...);
+  ops.head_loss = [own, results](const model::Ops& table, const Tensor& x, const Tensor& wte,
+                                 const auto&... arguments) {
+    return own.head_loss(table, results->off(x, wte.size(0), 3), wte, arguments...);
   };
 }
 

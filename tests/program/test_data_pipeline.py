@@ -9,7 +9,7 @@ import pytest
 from conftest import MEASURED, DRAWN, ROOT, assert_complete, ladder_document, read_json, records, validator, write_json
 
 SEQUENCES, CONTEXT, WARMUP, STEPS = 6, 16, 3, 5  # with fewer the median step still faults memory in
-SMALL = ["-B", SEQUENCES, "-T", CONTEXT, "--warmup", WARMUP, "--steps", STEPS, "--threads", "1"]
+SMALL = ["--no-look", "-B", SEQUENCES, "-T", CONTEXT, "--warmup", WARMUP, "--steps", STEPS, "--threads", "1"]
 WAYS = {"start": "tokenized", "token_file": "read", "mapped_file": "mapped", "preloaded": "preloaded", "gather": "gather",
         "prefetch": "prefetched"}
 
@@ -113,7 +113,7 @@ def test_a_large_text_is_made_of_copies_and_kept(ladder, environment, tmp_path) 
 def test_a_study_says_how_its_text_was_made(ladder, small, tmp_path) -> None:
     text, out = tmp_path / "play.txt", tmp_path / "study"
     text.write_text("Enter two murderers.\nFirst Murderer: My lord, we are ready.\n" * 100)
-    done = ladder("ablate", "--ladder", small, "--repeats", 1, "--threads", 1, "--data", text, "--repeat-to", "100kB", "--cold-cache", "--out", out)
+    done = ladder("ablate", "--no-look", "--ladder", small, "--repeats", 1, "--threads", 1, "--data", text, "--repeat-to", "100kB", "--cold-cache", "--out", out)
     assert done.returncode in MEASURED, done.stderr
     plan = read_json(out / "study.json")["plan"]
     assert plan["cold_cache"] is True and plan["repeated"] == {"source": "play.txt", "bytes": 100_000}
