@@ -1,8 +1,8 @@
 #include "ablations/gpt2/rung_look.h"
 
 #include "ablations/gpt2/gpt2_workload.h"
+#include "ablations/techniques/fingerprint.h"
 #include "ablations/techniques/fp8/copies.h"
-#include "harness/machine/machine.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/grad_mode.h>
@@ -59,6 +59,10 @@ Json numbers_of(const std::array<double, 9>& all) {
   return list;
 }
 
+// Sixteen numbers or more are added up beside each other, and float32 rounds each addition by chance: so a sum of n
+// terms is about sqrt(n / 16) roundoffs off (Higham and Mary 2019).
+double roundoff_of_sum(int64_t terms) { return 0x1p-24 * std::sqrt(static_cast<double>(terms) / 16); }
+
 // What a trainer's operations return: their types are counted, and each number is made to be off where that is asked.
 class Results {
  public:
@@ -68,17 +72,14 @@ class Results {
     generator_.set_current_seed(rounding->seed);
   }
 
-  // y: made of sums of so many terms, here or backward, where autograd makes its gradient as much off. Sixteen numbers
-  // are added up beside each other at least, and float32 rounds each addition: so the sum is sqrt(terms / 16) roundoffs
-  // off (Higham and Mary 2019).
+  // y: made of sums of so many terms, here or backward, where autograd makes its gradient as much off.
   // least_bits: fp8 is the type of products alone, and e5m2 of the head's.
   Tensor off(const Tensor& y, int64_t terms = 1, int least_bits = 8) {
     ++made_;
     if (!rounding_) return y;
     const double least = y.scalar_type() == at::kBFloat16 ? 0x1p-7 : y.scalar_type() == at::kHalf ? 0x1p-10 : 0x1p-23;
-    const double of_sum = 0x1p-24 * std::sqrt(static_cast<double>(terms) / 16);
-    const double size = std::max(
-        {std::ldexp(1.0, -std::max(rounding_->bits, least_bits)), of_sum, least});  // less would be rounded away
+    const double size = std::max({std::ldexp(1.0, -std::max(rounding_->bits, least_bits)), roundoff_of_sum(terms),
+                                  least});  // less would be rounded away
     const Tensor noise = at::empty_like(y, y.options().dtype(at::kFloat)).uniform_(-size, size, generator_);
     return y * (noise + 1).to(y.scalar_type());
   }
@@ -156,11 +157,11 @@ struct Sketched {
             {"weights", numbers_of(before)}, {"gradients", Json::array()}, {"changes", Json::array()}};
   }
   // The first moment is m <- beta1 m + (1 - beta1) g.
-  void add_step(const Tensor& first_moment, bool was_skipped) {
+  void add_step(const Tensor& first_moment, double factor) {
     constexpr double beta1 = model::AdamW::beta1;
     const Tensor now = part(first_moment).to(at::kDouble);
     const Tensor gradient = (now - moment * beta1) / (1 - beta1);
-    json["gradients"].push_back(numbers_of(was_skipped ? std::array<double, 9>{} : sums_of(gradient)));
+    json["gradients"].push_back(numbers_of(sums_of(gradient * factor)));
     moment = now;
     std::array<double, 9> after = sums_of(weight()), change = after;
     for (size_t i = 1; i < change.size(); ++i) change[i] -= before[i];
@@ -204,6 +205,14 @@ Json look_at_steps(model::Trainer& trainer, int64_t steps, const std::optional<R
     all.push_back({.parameter = parameter, .rows = parameter.name == "wte.weight" ? gpt2.config().vocabulary : 0});
     all.back().begin();
   }
+  // The norm by which gradients are clipped is a float32 sum, too, of as many terms as the largest has. It makes all of
+  // them too large or too small together: one look has this, the other one that.
+  double off_by_clipping = 0;
+  if (rounding) {
+    int64_t terms = 0;
+    for (const model::Parameter& parameter : gpt2.parameters()) terms = std::max(terms, parameter.tensor.numel());
+    off_by_clipping = (rounding->seed % 2 == 0 ? -1 : 1) * roundoff_of_sum(terms);
+  }
   const auto fp8_before = model::fp8::counts();
   int64_t skipped = 0;
   for (int64_t step = 0; step < steps; ++step) {
@@ -212,7 +221,8 @@ Json look_at_steps(model::Trainer& trainer, int64_t steps, const std::optional<R
     const at::NoGradGuard no_grad;
     const int64_t skipped_now = trainer.skipped_steps();
     const auto state = trainer.state();
-    for (Sketched& one : all) one.add_step(state.at("first_moment." + one.parameter.name), skipped_now > skipped);
+    const double factor = skipped_now > skipped ? 0 : 1 + off_by_clipping;  // a skipped step has no gradients
+    for (Sketched& one : all) one.add_step(state.at("first_moment." + one.parameter.name), factor);
     skipped = skipped_now;
   }
   std::map<std::string, int64_t> products = results->types();
@@ -228,15 +238,15 @@ Json look_at_steps(model::Trainer& trainer, int64_t steps, const std::optional<R
     ++types[one.json["type"].get<std::string>()];
     parameters.push_back(std::move(one.json));
   }
-  constexpr auto precisions = names_of(model::MatmulPrecision{});
-  const auto& gpu = harness::this_machine().gpu;
-  const bool on_gpu = trainer.recipe().device == model::Device::cuda && gpu;
-  return {
-      {"products", products},
-      {"parameter_types", types},
-      {"settings", {{"float32_matmul_precision", precisions[static_cast<size_t>(trainer.recipe().matmul_precision)]}}},
-      {"gpu", on_gpu ? Json(gpu->name) : Json()},
-      {"sketch", {{"parameters", parameters}, {"skipped_steps", skipped}, {"has_dropout", false}}}};
+  if (const auto float32 = products.find("float32"); float32 != products.end() && !rounding) {  // its results' type
+    const int64_t made = float32->second;
+    products.erase(float32);
+    const std::string made_in = fingerprint(trainer.recipe(), /*with_autocast=*/false).precision;
+    products[made_in == "tf32 or float16" ? "tf32" : made_in] += made;
+  }
+  return {{"products", products},
+          {"parameter_types", types},
+          {"sketch", {{"parameters", parameters}, {"skipped_steps", skipped}, {"has_dropout", false}}}};
 }
 
 Json look_of(RunOptions options, int64_t steps, const std::optional<Rounding>& rounding) {

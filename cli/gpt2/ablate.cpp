@@ -292,8 +292,8 @@ const Words ablate_words{
     .name = "ablate",
     .about =
         "Switches on the optimizations of a ladder one after another, and measures each rung in fresh processes in "
-        "interleaved order. A rung has no number if its optimization was not seen to be on, or if its losses do not "
-        "follow the reference's. Without flags it measures the ladder that fits this machine.\n"
+        "interleaved order. A rung has no number if its optimization was not seen to be on, or if its first steps or "
+        "its losses are another training's. Without flags it measures the ladder that fits this machine.\n"
         "Leaves a folder with the plan, a record of each run, study.json with every derived number, and the "
         "report with its charts. The exit status is 1 if a rung failed. --resume continues a study that was "
         "interrupted.",

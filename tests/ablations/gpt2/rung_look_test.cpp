@@ -119,7 +119,8 @@ std::vector<Recipe> honest_recipes() {
           fused,
           packed,
           with_bf16(fused),
-          in_fp8};
+          in_fp8,
+          {.autocast = Autocast::fp16}};
 }
 
 TEST(RungLook, HonestRecipesAreTheSameTraining) {
@@ -237,24 +238,22 @@ std::vector<Fault> faults() {
   };
 }
 
-// "found": by a look, with the float32 reference's numbers and beside bf16; by the guard of 16 losses.
+// The table of docs/same-training.md: found by a look, beside bf16, and by the guard of 16 losses.
 TEST(RungLook, PlantedFaultsAreFound) {
   const std::vector<double> reference = losses({});
-  int by_look = 0, beside_bf16 = 0, by_losses = 0;
+  int beside_bf16 = 0, by_losses = 0;
   for (const Fault& fault : faults()) {
     const auto exact = judged({}, {}, 1, &fault), rough = judged({}, in_bf16, 1, &fault);
     const auto guard = study::guard(losses({}, fault), reference, expected_losses({}).tolerance, 0);
-    by_look += exact.verdict == Sameness::another ? 1 : 0;
-    beside_bf16 += rough.verdict == Sameness::another ? 1 : 0;
+    const bool found_beside = rough.verdict == Sameness::another;
+    beside_bf16 += found_beside ? 1 : 0;
     by_losses += guard.passed ? 0 : 1;
     EXPECT_EQ(exact.verdict, Sameness::another) << fault.name << ": " << exact.words;
-    fmt::print("{}: float32: {}; bf16: {}; losses: {}\n", fault.name, exact.words, rough.words,
-               guard.passed ? fmt::format("the same, {:.1g} nats off", guard.deviation.value_or(0)) : guard.message);
+    fmt::print("| {} | {} | {} | {} |\n", fault.name, exact.verdict == Sameness::another ? "yes" : "no",
+               found_beside ? "yes" : "no", guard.passed ? "no" : "yes");
   }
-  fmt::print("found of {}: {} by looks, {} beside bf16, {} by losses\n", faults().size(), by_look, beside_bf16,
-             by_losses);
-  EXPECT_GE(beside_bf16, 12);
-  EXPECT_LT(by_losses, by_look);
+  EXPECT_GE(beside_bf16, 12);  // weight decay is less than what bf16 does
+  EXPECT_LE(by_losses, 4);
 }
 
 }  // namespace rung_look_test
