@@ -91,6 +91,15 @@ results::SameTraining judged(const Recipe& reference, const Recipe& recipe, uint
                               -std::expm1(-std::abs(offset)));
 }
 
+// All gradients together, as by the rounding of the norm to which they are clipped: one look's up, the other's down.
+TEST(RungLook, RoundingMovesAllGradientsTogether) {
+  const auto norm = [](uint64_t again) {
+    return honest({}, 1, 22, again)["sketch"]["parameters"][0]["gradients"][0][0].get<double>();
+  };
+  const double off = std::ldexp(std::sqrt(50257.0 * preset("tiny").n_embd / 16), -24);
+  EXPECT_NEAR(norm(1) / norm(2) - 1, 2 * off, off / 2);
+}
+
 const Recipe in_bf16{.autocast = Autocast::bf16};
 const Recipe fused{.attention = Attention::packed,
                    .cross_entropy = CrossEntropy::fused,
