@@ -140,9 +140,7 @@ const StudyRung* last_of(const Study& study, const auto& is_such) {
 }
 
 // Then its flag was read.
-bool is_another_training(const StudyRung& rung) {
-  return rung.command->training && rung.command->training->verdict == Sameness::another;
-}
+bool is_another_training(const StudyRung& rung) { return rung.training && rung.training->verdict == Sameness::another; }
 
 // What nobody has proven of commands, and what was seen.
 void add_looks(const Study& study, std::vector<Remark>& remarks) {

@@ -390,19 +390,25 @@ std::string alone_line(const Study& study) {
   return command.empty() ? "" : wrapped(fmt::format("The last row alone: {}", ascii_words(command)));
 }
 
-// What pages fold away with each command.
-std::string command_lines(const Study& study) {
-  std::string text;
+// What pages fold away with each command, and each rung's first steps.
+std::string lines_of_rungs(const Study& study) {
+  constexpr std::string_view same_words = "the same training: ";
+  std::string text, same;
   for (const StudyRung& rung : study.rungs) {
+    const std::string name = in_quotes(rung.title);
+    const std::string first_steps = rung.training ? ascii_words(rung.training->words) : "";
+    if (!rung.command && first_steps.starts_with(same_words)) {
+      same += wrapped(fmt::format("  {}: {}", ascii_words(name), first_steps.substr(same_words.size())), "    ");
+    } else if (!first_steps.empty()) {
+      text += wrapped(fmt::format("First steps of {}: {}.", ascii_words(name), first_steps));
+    }
     if (!rung.command) continue;
-    const std::string name = in_quotes(rung.title),
-                      seen = first_of(rung.command->seen.value_or(std::vector<std::string>{}), 3, 400);
+    const std::string seen = first_of(rung.command->seen.value_or(std::vector<std::string>{}), 3, 400);
     if (!seen.empty()) text += wrapped(ascii_words(fmt::format("Seen with {}: {}.", name, seen)));
     const std::string& losses = rung.command->losses;
     if (!losses.empty()) text += wrapped(ascii_words(fmt::format("Losses of {}: {}.", name, losses)));
-    const auto& training = rung.command->training;
-    if (training) text += wrapped(ascii_words(fmt::format("First steps of {}: {}.", name, training->words)));
   }
+  if (!same.empty()) text += "By their first steps the same training as their reference:\n" + same;
   return text;
 }
 
@@ -426,7 +432,7 @@ std::string study_table(const Study& as_written, const Look& look, bool verbose)
   if (std::ranges::any_of(study.rungs, drifts)) marks += "ratios are paired within repeats, not quotients of medians";
   if (!marks.empty()) text += look.painted(Style::faint, wrapped(marks));
   text += look.painted(Style::faint, alone_line(study));
-  text += command_lines(study);
+  text += lines_of_rungs(study);
   if (verbose) {
     for (const StudyRung& rung : study.rungs) {
       if (rung.explanation) text += wrapped(ascii_words(*rung.explanation), "  ");

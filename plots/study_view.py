@@ -181,7 +181,7 @@ def rung_fold(part, rung, place):
             blocks.append(Line(f"{number_of(others, 'other proof')} passed, of settings that it shares with the rung before.", "grey"))
     if rung["said"]["guard"]:
         blocks.append(Line(f"**Losses.** {rung['said']['guard']}.", "bad" if rung["guard"] and not rung["guard"]["passed"] else ""))
-    if training := rung.get("command", {}).get("training"):
+    if training := rung.get("training"):
         mood = {"same": "", "another": "bad", "unknown": "warn"}[training["verdict"]]
         blocks.append(Line(f"**First steps.** {clean(training['words'])}.", mood))
     told = part.get("techniques", {}).get(rung["optimization"])

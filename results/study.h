@@ -138,7 +138,8 @@ struct InputWait {
                 (by_look, absent))
 };
 
-// Whether a command and its reference are the same training (study/same_training.h). unknown: nothing could be said.
+// Whether a command or a rung and its reference are the same training (study/same_training.h). unknown: nothing could
+// be said.
 enum class Sameness { same, another, unknown };
 template <>
 struct Names<Sameness> {
@@ -172,13 +173,12 @@ struct StudyCommand {
   std::map<std::string, std::string> versions = {};  // of what it loads
   std::string losses;                                // what the guard says of them, in words
   std::optional<double> cpu_ms = {};                 // processor time of a timed step, median over runs
-  std::optional<SameTraining> training = {};         // none: it or its reference has no sketch
 
   LADDER_FIELDS(StudyCommand, text, typed, shape, (unit, absent), (has_all, absent), by_loss, mean_ms, first_step_s,
                 cold_first_step_s, (own_ms, absent), (pays_from_step, absent), (input, absent), (ranks, absent),
                 (seen, absent), (stated, {.none = None::absent, .most_items = 50}),
                 (versions, {.none = None::absent, .most_items = 50}), losses,
-                (cpu_ms, {.none = None::absent, .least = 0, .most = 1e12}), (training, absent))
+                (cpu_ms, {.none = None::absent, .least = 0, .most = 1e12}))
 };
 
 struct StudyRung {
@@ -208,6 +208,7 @@ struct StudyRung {
   std::optional<Mfu> mfu;                         // none: it has no time
   std::optional<std::vector<std::string>> flags;  // what disturbed its runs
   std::optional<RungGuard> guard;
+  std::optional<SameTraining> training = {};  // none: it or its reference has no sketch
   std::vector<Proof> proofs;
   std::optional<std::vector<PeerRatio>> peers;
   std::optional<RungProfile> profile;
@@ -222,8 +223,8 @@ struct StudyRung {
                 (numbers, {.none = None::absent, .most_items = 50}), tokens_per_s, speedup_first,
                 (speedup_against, {.name = "speedup_previous"}), peak_memory_bytes, (memory, absent),
                 (least_work, absent), (batches, absent), (skipped_steps, absent), page_faults_per_step,
-                (joules_per_token, absent), (clock, absent), mfu, (flags, absent), guard, proofs, (peers, absent),
-                (profile, absent), (command, absent), (explanation, absent), (changed, absent))
+                (joules_per_token, absent), (clock, absent), mfu, (flags, absent), guard, (training, absent), proofs,
+                (peers, absent), (profile, absent), (command, absent), (explanation, absent), (changed, absent))
 };
 
 struct StudyRun {

@@ -170,11 +170,12 @@ std::optional<size_t> counted_reference(const Plan& plan, size_t reference, size
   return reference == rung ? std::nullopt : std::optional(reference);
 }
 
-// By looks at the first steps of a command and of its reference. Free losses mean that it may be another training.
+// By looks at the first steps of a rung and of its reference. Free losses mean that it may be another training.
 void judge_by_looks(const Plan& plan, const fs::path& folder, StudyRung& rung) {
-  rung.command->training = same_training_in(folder, plan, rung.index);
-  const auto& training = rung.command->training;
-  if (!training || training->verdict != Sameness::another || !plan.commands->guards_losses) return;
+  rung.training = same_training_in(folder, plan, rung.index);
+  const auto& training = rung.training;
+  const bool is_free = plan.commands && !plan.commands->guards_losses;
+  if (!training || training->verdict != Sameness::another || is_free) return;
   if (!rung.is_measured() && rung.status != RungStatus::voided) return;
   rung.status = RungStatus::voided;
   rung.reason = training->words;
@@ -188,7 +189,7 @@ size_t judge_rungs(const Plan& plan, const fs::path& folder, const Measured& mea
     if (const auto guarded_by = counted_reference(plan, reference, i)) {
       judge_by_reference(plan, i, *guarded_by, measured, rungs);
     }
-    if (plan.commands && !plan.commands->from_logs) judge_by_looks(plan, folder, rungs[i]);
+    if (!plan.commands || !plan.commands->from_logs) judge_by_looks(plan, folder, rungs[i]);
   }
   return reference;
 }

@@ -15,6 +15,7 @@
 #include <numeric>
 #include <ranges>
 #include <set>
+#include <sstream>
 #include <stdexcept>
 #include <utility>
 
@@ -119,8 +120,8 @@ double weights_further_apart(const std::vector<Compared>& all, size_t step) {
   return std::isfinite(ratio) ? std::max(1.0, ratio) : 1;
 }
 
-// Distances and limits at a step.
-void compare_at(std::vector<Compared>& all, Steps which, size_t step) {
+// Distances and limits at a step. known: as of same_training().
+void compare_at(std::vector<Compared>& all, Steps which, size_t step, double known) {
   const double further = weights_further_apart(all, step);
   const bool is_gradient = which == &SketchedParameter::gradients;
   for (Compared& one : all) {
@@ -136,6 +137,7 @@ void compare_at(std::vector<Compared>& all, Steps which, size_t step) {
       quantile(all, 0.5, [](const Compared& one) { return one.size > 0 ? one.by_rounding / one.size : NAN; });
   for (Compared& one : all) {
     one.by_rounding = std::max(one.by_rounding, usual * one.size);
+    one.by_rounding = std::hypot(one.by_rounding, known * one.size);
     if (is_gradient) one.gradient_error = quotient(one.by_rounding, one.size);
     const double stored = std::max(unit_roundoff(one.first->type), unit_roundoff(one.other->type));
     one.by_rounding =
@@ -252,6 +254,29 @@ std::string other_weights(const std::vector<Compared>& all) {
   return "";
 }
 
+// Of the matrices, each of which has a product: "; by product: attn.c_attn 12 of 12, ..." agree, those of all layers
+// together. Only fp8 is chosen product by product.
+std::string by_product(const std::vector<Compared>& all, const std::string& type) {
+  if (!type.starts_with("float8")) return "";
+  std::map<std::string, std::pair<int, int>> counts;
+  for (const Compared& one : all) {
+    if (one.first->shape.size() != 2 || one.first->name.empty()) continue;
+    std::istringstream name(files::printable(one.first->name));
+    std::vector<std::string> parts;
+    for (std::string part; std::getline(name, part, '.');) {
+      const bool is_number = part.find_first_not_of("0123456789") == std::string::npos;
+      if (!is_number && part != "weight") parts.push_back(files::shortened(part, 40));
+    }
+    if (parts.size() > 2) parts.erase(parts.begin(), parts.end() - 2);
+    auto& [agree, of] = counts[fmt::format("{}", fmt::join(parts, "."))];
+    agree += one.gradients_agree ? 1 : 0;
+    ++of;
+  }
+  std::vector<std::string> words;
+  for (const auto& [name, count] : counts) words.push_back(fmt::format("{} {} of {}", name, count.first, count.second));
+  return words.empty() ? "" : "; by product: " + text::first_of(words, 8);
+}
+
 size_t most_steps(const std::vector<Compared>& all) {
   size_t steps = 0;
   for (const Compared& one : all) steps = std::max(steps, one.first->gradients.size());
@@ -261,13 +286,13 @@ size_t most_steps(const std::vector<Compared>& all) {
 }  // namespace
 
 SameTraining same_training(const Sketch& first, std::span<const Sketch> again, const Sketch& other,
-                           const std::string& type) {
+                           const std::string& type, double known) {
   using enum Sameness;
   std::vector<std::string> alone;
   std::vector<Compared> all = counterparts(first, again, other, alone);
   if (all.empty()) return {unknown, "not compared: no parameter of one has a counterpart in the other"};
   if (std::ranges::any_of(all, is_other_again)) {
-    return {unknown, "not compared: the first command begins with other weights when it runs again; seed it"};
+    return {unknown, "not compared: the reference begins with other weights when it runs again; seed it"};
   }
   const auto by_order = std::ranges::count(all, false, &Compared::is_by_name);
   if (by_order > 0 && !alone.empty()) {  // then an order proves nothing
@@ -278,11 +303,11 @@ SameTraining same_training(const Sketch& first, std::span<const Sketch> again, c
   double agree_to = 0, allowed = 0;
   const size_t steps = most_steps(all);
   for (size_t step = 0; step < steps; ++step) {
-    compare_at(all, &SketchedParameter::gradients, step);
+    compare_at(all, &SketchedParameter::gradients, step, known);
     const double most = of_all(all, &Compared::allowed);
     if (!(most <= largest_allowed)) {
       if (step > 0) break;
-      return {unknown, fmt::format("not compared: {} allows the first command's gradient to be {} of its norm off, "
+      return {unknown, fmt::format("not compared: {} allows the reference's gradient to be {} of its norm off, "
                                    "as far as its own looks are apart; seed it, or compare in a more exact type",
                                    type, figure(most))};
     }
@@ -290,7 +315,7 @@ SameTraining same_training(const Sketch& first, std::span<const Sketch> again, c
     allowed = std::max(allowed, most);
     const std::string at = fmt::format("at step {}", step + 1);
     if (found.empty()) found = difference_at(all, "its gradient " + at, step, type);
-    compare_at(all, &SketchedParameter::changes, step);
+    compare_at(all, &SketchedParameter::changes, step, known);
     if (found.empty()) found = difference_at(all, "what it changes " + at, step, type);
   }
   if (steps == 0) return {unknown, "not compared: no step was seen"};
@@ -304,11 +329,12 @@ SameTraining same_training(const Sketch& first, std::span<const Sketch> again, c
     }
     const std::string matched_so =
         by_order == 0 ? "" : fmt::format("; {} matched by shape and order", text::number_of(by_order, "parameter"));
-    return {another,
-            fmt::format("another training: {}; {} of {} gradients agree{}", found, agreeing, all.size(), matched_so)};
+    return {another, fmt::format("another training: {}; {} of {} gradients agree{}{}", found, agreeing, all.size(),
+                                 matched_so, by_product(all, type))};
   }
   const std::string agree = fmt::format("{} of {} gradients agree to {} ({} allows {})", agreeing, all.size(),
-                                        figure(agree_to), type, figure(allowed));
+                                        figure(agree_to), type, figure(allowed)) +
+                            by_product(all, type);
   if (alone.empty()) return {same, "the same training: " + agree};
   return {unknown, fmt::format("not all compared: {}; no counterpart has {}", agree, text::first_of(alone, 3))};
 }
@@ -364,10 +390,12 @@ std::optional<SameTraining> same_training_in(const fs::path& folder, const Plan&
   std::vector<Sketch> again;
   for (int i = 1; i <= looks_with_rounding; ++i) {
     const auto sketch = sketch_in(look_from(rounding_file(folder, plan.rungs[pair->reference], *pair->type, i)));
-    if (!sketch) return SameTraining{Sameness::unknown, "not compared: the first command's look with rounding failed"};
+    if (!sketch) return SameTraining{Sameness::unknown, "not compared: the reference's look with rounding failed"};
     again.push_back(*sketch);
   }
-  return same_training(pair->first, again, pair->other, pair->type->name);
+  const auto offset_of = [&](size_t one) { return plan.rungs[one].losses.value_or(ExpectedLosses()).offset; };
+  const double known = -std::expm1(-std::abs(offset_of(rung) - offset_of(pair->reference)));
+  return same_training(pair->first, again, pair->other, pair->type->name, known);
 }
 
 }  // namespace study

@@ -20,9 +20,10 @@ namespace study {
 // The first command's looks with the type's rounding: so many.
 constexpr int looks_with_rounding = 2;
 
-// again: the first command's, with rounding. `type` names its number type.
+// again: the first command's, with rounding. `type` names its number type. known: by which share gradients are known to
+// differ beside rounding, as those of a padded vocabulary are.
 SameTraining same_training(const Sketch& first, std::span<const Sketch> again, const Sketch& other,
-                           const std::string& type);
+                           const std::string& type, double known = 0);
 
 // FOLDER/looks/NAME.TYPE-1.json, the look at a rung with rounding; `again` counts from 1.
 std::filesystem::path rounding_file(const std::filesystem::path& folder, const Rung& rung, const NumberType& type,

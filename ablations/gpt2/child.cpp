@@ -221,6 +221,26 @@ RunMaker children(const Plan& plan, const fs::path& folder, Programs programs) {
           .here = environment_here()};
 }
 
+std::string look_at_rung(const Plan& plan, const fs::path& folder, size_t rung, const Programs& programs,
+                         const fs::path& file, const std::string& rounding) {
+  files::make_folder_in(folder, "logs");
+  const fs::path log = folder / "logs" / (file.stem().string() + ".look.log");
+  const auto run = std::ranges::find(plan.runs, rung, &PlannedRun::rung);
+  std::vector<std::string> argv{programs.ladder.string(),
+                                "run",
+                                "--plan",
+                                (folder / "plan.json").string(),
+                                "--run",
+                                run->id,
+                                "--look",
+                                file.string()};
+  if (!rounding.empty()) argv.insert(argv.end(), {"--look-rounding", rounding});
+  const ChildResult child = harness::run_child(
+      {.argv = argv, .log = log, .limit_s = plan.run_limit_s, .environment = environment_of(plan, rung, folder)});
+  if (child.succeeded() && fs::exists(file)) return "";
+  return child.describe(plan.run_limit_s) + ": " + last_line(log);
+}
+
 ChildResult trace_rung(const Plan& plan, const fs::path& folder, size_t rung, const Programs& programs) {
   const std::string name = name_of(plan.rungs[rung]);
   const auto run = std::ranges::find(plan.runs, rung, &PlannedRun::rung);

@@ -31,6 +31,11 @@ std::filesystem::path peer_script();
 // Variables of every peer's process: without the libraries of this program's PyTorch, which another one must not load.
 std::vector<std::string> environment_of_peers();
 
+// Looks at a rung's first steps in a process of its own, which writes `file` (rung_look.h). rounding: bits and seed,
+// "8+1"; empty: none. Returns why there is no file; empty: there is.
+std::string look_at_rung(const Plan& plan, const std::filesystem::path& folder, size_t rung, const Programs& programs,
+                         const std::filesystem::path& file, const std::string& rounding);
+
 // Traces a rung of FOLDER/plan.json in a process of its own. The rung must have runs. Writes trace_file, and a timeline
 // beside it. Returns how the process ended; what it printed is in FOLDER/logs.
 harness::ChildResult trace_rung(const Plan& plan, const std::filesystem::path& folder, size_t rung,

@@ -13,10 +13,12 @@
 #include "cli/gpt2/timed_here.h"
 #include "cli/gpt2/training_request.h"
 #include "cli/place.h"
+#include "cli/take_looks.h"
 #include "files/files.h"
 #include "files/printable.h"
 #include "harness/machine/machine.h"
 #include "harness/process/locks.h"
+#include "harness/process/process.h"
 #include "harness/process/unfit.h"
 #include "plots/again.h"
 #include "study/archive/seal.h"
@@ -30,6 +32,7 @@
 #include <chrono>
 #include <cstdio>
 #include <iterator>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -47,9 +50,10 @@ struct AblateFlags : StudyFlags {
   std::vector<std::string> peer_pythons;
   std::optional<int64_t> budget_s;
   bool resume = false, json = false, verbose = false;
-  bool force = false;    // start although a run is expected to fail
-  bool dry_run = false;  // only print what would be run
-  bool explain = false;  // trace every rung, too, and say what changed
+  bool force = false;                  // start although a run is expected to fail
+  bool dry_run = false;                // only print what would be run
+  bool explain = false;                // trace every rung, too, and say what changed
+  bool look = false, no_look = false;  // at the first steps of rungs: on a GPU, too; at none
 };
 
 struct OpenedStudy {
@@ -180,6 +184,31 @@ int show(const Plan& plan, const StudyFiles& study, const fs::path& folder, cons
   return status;
 }
 
+// The first steps of every rung of ours that has a reference, and of the references.
+void look_at_rungs(const Plan& plan, const fs::path& out, const Programs& programs, bool on_gpu) {
+  const harness::FolderLock lock(out);
+  check_has_no_links(out);
+  check_records_are_of(plan, out, Unnamed::refused);
+  check_goes_on_here(plan, out, environment_here());
+  harness::catch_interrupts();
+  std::set<const Rung*> wanted;
+  const auto can_be = [on_gpu](const Rung& rung) {
+    return rung.status == Rung::Status::planned && rung.peer.empty() &&
+           (on_gpu || device_of(rung.recipe) == DeviceKind::cpu) &&
+           recipe_of(rung).data_parallel == model::Parallel::none;
+  };
+  for (size_t i = 0; i < plan.rungs.size(); ++i) {
+    const auto reference = reference_of(plan, i);
+    if (!reference || reference == i || !can_be(plan.rungs[i]) || !can_be(plan.rungs[*reference])) continue;
+    wanted.insert({&plan.rungs[*reference], &plan.rungs[i]});
+  }
+  take_looks(
+      plan, out, [&](const Rung& rung) { return wanted.contains(&rung); },
+      [&](size_t rung, const fs::path& file, const std::string& rounding) {
+        return look_at_rung(plan, out, rung, programs, file, rounding);
+      });
+}
+
 int measure_ladder(const AblateFlags& given) {
   AblateFlags flags = given;
   const std::vector<PeerPython> pythons = peer_pythons(flags.peer_pythons);
@@ -226,6 +255,8 @@ int measure_ladder(const AblateFlags& given) {
     fmt::print(stderr, "completed runs are saved; resume with: {}\n", resume_command);
     return 130;
   };
+  if (!flags.no_look && !flags.budget_s && !plan.shard) look_at_rungs(plan, out, programs, flags.look);
+  if (harness::interrupted()) return interrupted();
   const auto begun = std::chrono::steady_clock::now();
   const Outcome outcome = carry_out(plan, out, children(plan, out, programs),
                                     static_cast<double>(flags.budget_s.value_or(0)), estimate.run_s);
@@ -262,8 +293,8 @@ const Words ablate_words{
     .name = "ablate",
     .about =
         "Switches on the optimizations of a ladder one after another, and measures each rung in fresh processes in "
-        "interleaved order. A rung has no number if its optimization was not seen to be on, or if its losses do not "
-        "follow the reference's. Without flags it measures the ladder that fits this machine.\n"
+        "interleaved order. A rung has no number if its optimization was not seen to be on, or if its first steps or "
+        "its losses are another training's. Without flags it measures the ladder that fits this machine.\n"
         "Leaves a folder with the plan, a record of each run, study.json with every derived number, and the "
         "report with its charts. The exit status is 1 if a rung failed. --resume continues a study that was "
         "interrupted.",
@@ -310,6 +341,11 @@ void add_flags_of_rungs(Command& command, AblateFlags& flags) {
       "--explain", flags.explain,
       "also trace every rung, in a process of its own, and say what each one changed (default: on a GPU, without "
       "--budget-s or --quick)");
+  command.add_flag("--look", flags.look,
+                   "look at the first steps of rungs on a GPU, too, by which another training is found (default: of "
+                   "those on a CPU, in untimed runs; not with --budget-s or --shard)");
+  command.add_flag("--no-look", flags.no_look, "do not look at any");
+  command.exclude("--look", {"--no-look"});
 }
 
 void add_flags_of_effort(Command& command, AblateFlags& flags) {
@@ -343,15 +379,18 @@ void add_flags_of_results(Command& command, AblateFlags& flags) {
 }
 
 void check_flags(const Command& command, AblateFlags& flags) {
-  check_resume(command, {"--json", "--budget-s", "--explain", "--wait", "--quick", "--dry-run", "--peer-python"},
-               "study");
+  check_resume(
+      command,
+      {"--json", "--budget-s", "--explain", "--wait", "--quick", "--dry-run", "--peer-python", "--look", "--no-look"},
+      "study");
   if (!flags.peer_pythons.empty() && flags.design.peer.empty() && !flags.resume) {
     throw std::invalid_argument("--peer-python needs --with-peer pytorch");
   }
   if (flags.out.empty() && !flags.shard.empty()) {
     throw std::invalid_argument("--shard needs --out, a folder of its own for each shard");
   }
-  flags.typed = command.typed({"--budget-s", "--dry-run", "--explain", "--force", "--limit-s", "--wait"});
+  flags.typed =
+      command.typed({"--budget-s", "--dry-run", "--explain", "--force", "--limit-s", "--look", "--no-look", "--wait"});
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include "ablations/gpt2/memory.h"
 #include "ablations/gpt2/reproduce.h"
+#include "ablations/gpt2/rung_look.h"
 #include "cli/gpt2/commands.h"
 #include "cli/gpt2/request.h"
 #include "cli/gpt2/timed_here.h"
@@ -18,6 +19,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <functional>
 #include <optional>
@@ -38,6 +40,8 @@ struct RunFlags : StepFlags {
   bool json = false, verbose = false;
   bool report_steps = false;  // to file descriptor 3, for the runner
   std::string time_against;   // a recipe: only time its operation beside this recipe's (timed_here.h)
+  std::string look;           // only look at the first steps, and write this file (rung_look.h)
+  std::string look_rounding;  // "8+1": bits and seed
 };
 
 void note_unknown_programs(const Record& original, model::Device device) {
@@ -87,6 +91,20 @@ void print_summary(const RunOptions& options, const Record& record) {
   for (const std::string& flag : *record.flags) fmt::print("disturbed: {}\n", flag);
 }
 
+constexpr int64_t look_steps = 3;
+
+// Of "8+1".
+std::optional<Rounding> rounding_of(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  Rounding rounding;
+  const char* const end = text.data() + text.size();
+  const auto [plus, bad] = std::from_chars(text.data(), end, rounding.bits);
+  if (bad != std::errc() || plus == end || std::from_chars(plus + 1, end, rounding.seed).ptr != end) {
+    throw std::invalid_argument("--look-rounding: must be like 8+1, got " + text);
+  }
+  return rounding;
+}
+
 // Each of them, if one failed or all are asked for.
 void print_proofs(const std::vector<Proof>& proofs, bool all) {
   const auto passed = std::ranges::count(proofs, true, &Proof::passed);
@@ -102,11 +120,15 @@ void print_proofs(const std::vector<Proof>& proofs, bool all) {
 }
 
 int run(const RunFlags& flags) {
-  if (flags.report_steps) harness::die_with_parent();
+  if (flags.report_steps || !flags.look.empty()) harness::die_with_parent();
   check_not_read("--out", flags.record, inputs_of(flags));
   const RunOptions options = run_options(flags);
   if (!flags.time_against.empty()) {
     tell_times(options, flags.time_against);
+    return 0;
+  }
+  if (!flags.look.empty()) {
+    files::write_json(flags.look, look_of(options, look_steps, rounding_of(flags.look_rounding)));
     return 0;
   }
   check_not_read("--out", flags.record,  // a plan names them
@@ -192,6 +214,8 @@ void add_run(CommandLine& line) {
   add_wait_flag(command, flags.wait);
   command.add_flag("--report-steps-to-parent", flags.report_steps)->group("");
   command.add_option("--time-against", flags.time_against)->group("");
+  command.add_option("--look", flags.look)->group("");
+  command.add_option("--look-rounding", flags.look_rounding)->group("");
   add_workload_flags(command, flags.workload, "gpt2-124m, or the ladder's",
                      "the ladder's, else 1 x 256 tokens, 5 + 10 steps");
   add_data_flags(command, flags.workload);

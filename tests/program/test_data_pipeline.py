@@ -18,7 +18,7 @@ WAYS = {"start": "tokenized", "token_file": "read", "mapped_file": "mapped", "pr
 def fixture_pipeline(ladder, tmp_path_factory):
     """The ladder, once through, with an empty page cache: its folder and the finished process."""
     folder = tmp_path_factory.mktemp("pipeline") / "study"
-    done = ladder("ablate", "--ladder", "data-pipeline-cpu", *SMALL, "--repeats", "1", "--order-seed", "1", "--cold-cache",
+    done = ladder("ablate", "--no-look", "--ladder", "data-pipeline-cpu", *SMALL, "--repeats", "1", "--order-seed", "1", "--cold-cache",
                   "--random-windows", "--out", folder, variables=DRAWN)
     assert done.returncode in MEASURED, done.stdout + done.stderr
     return folder, done
@@ -113,7 +113,7 @@ def test_a_large_text_is_made_of_copies_and_kept(ladder, environment, tmp_path) 
 def test_a_study_says_how_its_text_was_made(ladder, small, tmp_path) -> None:
     text, out = tmp_path / "play.txt", tmp_path / "study"
     text.write_text("Enter two murderers.\nFirst Murderer: My lord, we are ready.\n" * 100)
-    done = ladder("ablate", "--ladder", small, "--repeats", 1, "--threads", 1, "--data", text, "--repeat-to", "100kB", "--cold-cache", "--out", out)
+    done = ladder("ablate", "--no-look", "--ladder", small, "--repeats", 1, "--threads", 1, "--data", text, "--repeat-to", "100kB", "--cold-cache", "--out", out)
     assert done.returncode in MEASURED, done.stderr
     plan = read_json(out / "study.json")["plan"]
     assert plan["cold_cache"] is True and plan["repeated"] == {"source": "play.txt", "bytes": 100_000}
@@ -132,7 +132,7 @@ def test_a_token_file_cannot_be_tokenized_in_the_step(ladder, tmp_path) -> None:
     assert done.returncode == 2 and "--repeat-to: needs a text" in done.stderr and done.stderr.count("\n") == 1
     # A ladder goes on without the rung.
     own = write_json(tmp_path / "own.json", ladder_document(start={"batches": "tokenized"}, rungs=["token_file"]))
-    done = ladder("ablate", "--ladder", own, *SMALL, "--repeats", "1", "--data", tokens, "--out", tmp_path / "study", "--json")
+    done = ladder("ablate", "--no-look", "--ladder", own, *SMALL, "--repeats", "1", "--data", tokens, "--out", tmp_path / "study", "--json")
     assert done.returncode in MEASURED, done.stderr
     start, token_file = json.loads(done.stdout)["rungs"]
     assert (start["status"], token_file["status"]) == ("not_applicable", "measured")
@@ -140,7 +140,7 @@ def test_a_token_file_cannot_be_tokenized_in_the_step(ladder, tmp_path) -> None:
 
 
 def test_the_ladder_of_a_gpu_names_that_of_a_cpu(ladder, tmp_path) -> None:
-    done = ladder("ablate", "--ladder", "data-pipeline", "--limit-s", "1", "--out", tmp_path / "study")
+    done = ladder("ablate", "--no-look", "--ladder", "data-pipeline", "--limit-s", "1", "--out", tmp_path / "study")
     assert done.returncode == 3 and "this machine's ladder is data-pipeline-cpu: ladder ablate --ladder data-pipeline-cpu" in done.stderr
     assert not (tmp_path / "study").exists()
     on_gpu, on_cpu = (read_json(ROOT / "ladders" / f"{name}.json") for name in ("data-pipeline", "data-pipeline-cpu"))

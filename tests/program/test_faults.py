@@ -20,7 +20,7 @@ from conftest import MEASURED, HANGS_AFTER_S, child_of, ladder_document, read_js
 
 KILLS = 50
 RUNS = 2  # of a study here
-ARGUMENTS = ["--threads", "1", "-B", "1", "-T", "8", "--order-seed", "3", "--json"]
+ARGUMENTS = ["--no-look", "--threads", "1", "-B", "1", "-T", "8", "--order-seed", "3", "--json"]
 
 
 def records(folder: pathlib.Path) -> dict[str, dict]:
@@ -102,7 +102,7 @@ def begun(calm, tmp_path_factory):
 
 
 def resumed(ladder, folder: pathlib.Path, calm: pathlib.Path) -> None:
-    done = ladder("ablate", "--resume", "--json", "--out", folder)
+    done = ladder("ablate", "--resume", "--no-look", "--json", "--out", folder)
     assert done.returncode in MEASURED, done.stderr
     assert_same(folder, calm)
 
@@ -160,7 +160,7 @@ def test_what_a_killed_writer_leaves_is_swept_up(ladder, begun, calm, tmp_path) 
     others = [folder / "mine.tmp", folder / "records" / "mine.tmp"]
     for file in others:
         file.write_text("mine")
-    done = ladder("ablate", "--resume", "--json", "--out", folder)
+    done = ladder("ablate", "--resume", "--no-look", "--json", "--out", folder)
     assert done.returncode in MEASURED, done.stderr
     assert sorted(folder.rglob("*.tmp")) == others and all(file.read_text() == "mine" for file in others)
     for file in others:
@@ -175,7 +175,7 @@ def test_a_disk_that_fills_up(ladder, begun, calm, small_disk) -> None:
     with open(disk / "ballast", "wb", buffering=0) as ballast, pytest.raises(OSError, match="No space left"):
         while True:
             ballast.write(bytes(4096))
-    done = ladder("ablate", "--resume", "--json", "--out", folder)
+    done = ladder("ablate", "--resume", "--no-look", "--json", "--out", folder)
     assert done.returncode == 2 and re.match(r"ladder: .*: No space left on device$", done.stderr.splitlines()[-1]), done.stderr
     assert {file: file.read_bytes() for file in (folder / "records").iterdir()} == before
     (disk / "ballast").unlink()
@@ -194,7 +194,7 @@ def test_files_that_may_not_grow(ladder, begun, calm, small, tmp_path) -> None:
 
     folder = begun(tmp_path / "study")
     good = records(folder)
-    done = ladder("ablate", "--resume", "--json", "--out", folder, preexec_fn=limited(2500))  # a failed run's record fits
+    done = ladder("ablate", "--resume", "--no-look", "--json", "--out", folder, preexec_fn=limited(2500))  # a failed run's record fits
     assert done.returncode == 2 and re.fullmatch(r"ladder: cannot write .*study\.json\..*: File too large", done.stderr.splitlines()[-1])
     assert done.stderr.count("FAILED: ended with exit status 2: ladder: cannot write ") == RUNS - len(good)
     assert not list(folder.rglob("*.tmp")) and good.items() <= records(folder).items()
@@ -212,7 +212,7 @@ def test_a_folder_that_cannot_be_written(ladder, begun, calm, tmp_path) -> None:
             pytest.skip(f"no read-only folder can be made: {mounted.stderr.strip()}")
     try:
         before = {file: file.stat().st_mtime_ns for file in folder.rglob("*")}
-        done = ladder("ablate", "--resume", "--json", "--out", folder)
+        done = ladder("ablate", "--resume", "--no-look", "--json", "--out", folder)
         assert done.returncode == 2 and re.fullmatch(rf"ladder: {folder}/.*: Read-only file system", done.stderr.splitlines()[-1])
         assert {file: file.stat().st_mtime_ns for file in folder.rglob("*")} == before
         done = ladder("ablate", "--ladder", "tiny", *ARGUMENTS, "--out", folder / "inner")

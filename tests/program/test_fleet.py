@@ -255,7 +255,7 @@ def test_one_study_for_each_device_is_not_merged_into_a_shard(copies, ladder, tm
 
 @pytest.mark.thorough
 def test_two_runners_on_one_device(start, ladder, small, tmp_path) -> None:
-    arguments = ["ablate", "--ladder", small, *SIZES, "--json", "--out"]
+    arguments = ["ablate", "--no-look", "--ladder", small, *SIZES, "--json", "--out"]
     first = start(*arguments, tmp_path / "first", "--steps", "100000", "--force")
     wait_for(lambda: child_of(first.pid), "a child")
     for command in ([*arguments, tmp_path / "second"], ["run", "--model", "tiny", *SIZES],

@@ -11,7 +11,7 @@ import pytest
 from conftest import MEASURED, DRAWN, EVIDENCE, HANGS_AFTER_S, ladder_document, read_json, records, snapshot, wait_for, write_json
 from gates import SMALL, script, verdict_of
 
-ARGUMENTS = ["--threads", "1", "-B", "1", "-T", "8", "--order-seed", "3"]
+ARGUMENTS = ["--no-look", "--threads", "1", "-B", "1", "-T", "8", "--order-seed", "3"]
 MINE = "a line of my own\n"
 
 

@@ -16,7 +16,7 @@ from conftest import MEASURED, DRAWN, PYTHON, ROOT, ladder_document, read_json, 
 from gates import script
 
 METHODS = ["shapley", "cumulative", "leave_one_out", "one_at_a_time"]
-SMALL = ["-B", "1", "-T", "8", "--threads", "1", "--steps", "2", "--repeats", "1", "--order-seed", "1"]
+SMALL = ["--no-look", "-B", "1", "-T", "8", "--threads", "1", "--steps", "2", "--repeats", "1", "--order-seed", "1"]
 
 STAND_IN = '''
 import json, os, subprocess, sys

@@ -93,7 +93,7 @@ def test_a_rung_against_the_one_before_it(ladder, flags, tmp_path) -> None:
 
 def test_a_study_explains_its_rungs(ladder, tmp_path) -> None:
     rungs = write_json(tmp_path / "small.json", ladder_document(rungs=["gpu", "flash", "fused_adamw"]))
-    done = ladder("ablate", "--ladder", rungs, "--repeats", "1", "--threads", "1", "--explain", "-v", "--out", tmp_path / "study",
+    done = ladder("ablate", "--no-look", "--ladder", rungs, "--repeats", "1", "--threads", "1", "--explain", "-v", "--out", tmp_path / "study",
                   variables=DRAWN)
     assert done.returncode in MEASURED, done.stderr
     assert max(map(len, done.stdout.split("Open ")[0].splitlines())) <= 80

@@ -43,11 +43,11 @@ def test_interrupted_and_killed_runners(small, start, ladder, environment, monke
         wait_for(lambda: not is_alive(child), "the end of the child")
         return runner.returncode, words
 
-    first = start("ablate", "--ladder", small, "--steps", "20", "--threads", "1", "--order-seed", START_FIRST, "--out", folder)
+    first = start("ablate", "--no-look", "--ladder", small, "--steps", "20", "--threads", "1", "--order-seed", START_FIRST, "--out", folder)
     wait_for(lambda: child_of(first.pid), "a child")
     with monkeypatch.context() as patch:  # as on another machine with the same folder
         patch.setitem(environment, "LADDER_LOCK_DIR", str(tmp_path))
-        second = ladder("ablate", "--resume", "--out", folder)
+        second = ladder("ablate", "--resume", "--no-look", "--out", folder)
     assert second.returncode == 2 and "another runner is at work in this folder" in second.stderr
     status, words = stop(first, signal.SIGINT, 1)
     assert status == 130 and "interrupted in run" in words and f"ladder ablate --resume --out {folder}" in words
@@ -60,25 +60,25 @@ def test_interrupted_and_killed_runners(small, start, ladder, environment, monke
     assert half.returncode in MEASURED, half.stdout
     assert read_json(folder / "study.json")["finished"] is None
 
-    status, _ = stop(start("ablate", "--resume", "--json", "--out", folder), signal.SIGKILL, len(kept) + 1)
+    status, _ = stop(start("ablate", "--resume", "--no-look", "--json", "--out", folder), signal.SIGKILL, len(kept) + 1)
     assert status == -signal.SIGKILL
     assert_kept(kept, folder)
     assert len(measured()) < 6
     kept = measured()
 
-    done = ladder("ablate", "--resume", "--json", "--out", folder)
+    done = ladder("ablate", "--resume", "--no-look", "--json", "--out", folder)
     assert done.returncode in MEASURED, done.stderr
     assert_goes_on(done.stderr, 6, 6 - len(kept))
     assert_kept(kept, folder)
     assert_complete(folder)
     before = snapshot(folder / "records")
-    again = ladder("ablate", "--resume", "--json", "--out", folder)
+    again = ladder("ablate", "--resume", "--no-look", "--json", "--out", folder)
     assert again.returncode in MEASURED and snapshot(folder / "records") == before and made_runs(again) == []
 
 
 def test_a_child_without_its_runner_dies_while_it_loads(small, start, tmp_path) -> None:
     """Also if SIGPIPE is ignored, as under systemd."""
-    runner = start("ablate", "--ladder", small, "--steps", "100000", "--force", "--out", tmp_path / "study", restore_signals=False,
+    runner = start("ablate", "--no-look", "--ladder", small, "--steps", "100000", "--force", "--out", tmp_path / "study", restore_signals=False,
                    preexec_fn=lambda: signal.signal(signal.SIGPIPE, signal.SIG_IGN))
     child = wait_for(lambda: child_of(runner.pid), "a child")
     runner.kill()  # the child still loads its libraries: it has not yet asked to die with its parent
@@ -93,7 +93,7 @@ def test_a_child_without_its_runner_dies_while_it_loads(small, start, tmp_path) 
 def test_the_program_may_be_built_anew_meanwhile(two_rungs, program, environment, tmp_path) -> None:
     """Every run of a study is made with the program that began it."""
     copies = [shutil.copy(f"{program}{ending}", tmp_path / f"ladder{ending}") for ending in ("", "-gpt2")]
-    runner = subprocess.Popen([copies[0], "ablate", "--ladder", two_rungs, "--repeats", "1", "--threads", "1", "--json", "--out",
+    runner = subprocess.Popen([copies[0], "ablate", "--no-look", "--ladder", two_rungs, "--repeats", "1", "--threads", "1", "--json", "--out",
                                tmp_path / "study"], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     wait_for(lambda: child_of(runner.pid), "a child")
     for copy in copies:
@@ -104,7 +104,7 @@ def test_the_program_may_be_built_anew_meanwhile(two_rungs, program, environment
 
 def test_children_that_are_killed_or_starved(small, start, ladder, tmp_path) -> None:
     folder = tmp_path / "study"
-    runner = start("ablate", "--ladder", small, "--repeats", "1", "--steps", "100", "--threads", "1", "--order-seed",
+    runner = start("ablate", "--no-look", "--ladder", small, "--repeats", "1", "--steps", "100", "--threads", "1", "--order-seed",
                    START_FIRST, "--out", folder)
     wait_for(lambda: (folder / "plan.json").exists(), "the plan")
     order = run_ids(folder)
@@ -136,7 +136,7 @@ def test_children_that_are_killed_or_starved(small, start, ladder, tmp_path) -> 
     assert "failed: run " in table and "killed by signal 9 (Killed)" in table and "1 of 3 runs" in table
     assert stderr.count("FAILED: ") == 2 and "terminate" not in stderr
 
-    done = ladder("ablate", "--resume", "--out", folder)
+    done = ladder("ablate", "--resume", "--no-look", "--out", folder)
     assert done.returncode in MEASURED, done.stderr
     assert_goes_on(done.stderr, 3, 2)
     assert_complete(folder)
@@ -150,7 +150,7 @@ def test_children_that_never_end(ladder, tmp_path) -> None:
     folder = tmp_path / "study"
     one_rung = write_json(tmp_path / "one.json", ladder_document(rungs=[]))
     began = utc(time.time())
-    done = ladder("ablate", "--ladder", one_rung, "--steps", "100000", "--repeats", "1", "--limit-s", "3", "--force",
+    done = ladder("ablate", "--no-look", "--ladder", one_rung, "--steps", "100000", "--repeats", "1", "--limit-s", "3", "--force",
                   "--out", folder)
     assert done.returncode == 1
 
@@ -186,7 +186,7 @@ def test_disturbed_runs_are_made_again_and_say_so(two_rungs, ladder, tmp_path) -
     """runner_test.cpp has the order of such runs."""
     folder = tmp_path / "study"
     with busy_core() as stay:
-        done = ladder("ablate", "--ladder", two_rungs, "--repeats", "1", "--steps", "20", "--threads", "1", "--out", folder,
+        done = ladder("ablate", "--no-look", "--ladder", two_rungs, "--repeats", "1", "--steps", "20", "--threads", "1", "--out", folder,
                       preexec_fn=stay)
     assert done.returncode in MEASURED, done.stderr
     assert_complete(folder)
@@ -209,7 +209,7 @@ def test_disturbed_runs_are_made_again_and_say_so(two_rungs, ladder, tmp_path) -
         assert rung["status"] == "measured" and rung["flags"] == [f"{run} {second['flags'][0]}"]
     assert f"Nothing is claimed: other work ran during 2 of 2 runs: {study['rungs'][0]['flags'][0][:60]}" in " ".join(done.stdout.split())
     assert len(re.findall(r"^.{25}! *[\d.,]+ ", done.stdout, re.M)) == 2 and "! disturbed runs" in done.stdout
-    again = ladder("ablate", "--resume", "--json", "--out", folder, preexec_fn=stay)
+    again = ladder("ablate", "--resume", "--no-look", "--json", "--out", folder, preexec_fn=stay)
     assert again.returncode in MEASURED and made_runs(again) == []
 
     # Second runs are missing: the budget was spent, or the runner was killed between its two writes.
@@ -217,7 +217,7 @@ def test_disturbed_runs_are_made_again_and_say_so(two_rungs, ladder, tmp_path) -
     disturbed = [file.read_text() for file in kept]
     kept[0].with_suffix(".flagged.json").unlink()
     kept[1].with_suffix(".flagged.json").write_text(disturbed[1])
-    again = ladder("ablate", "--resume", "--json", "--out", folder, preexec_fn=stay)
+    again = ladder("ablate", "--resume", "--no-look", "--json", "--out", folder, preexec_fn=stay)
     assert again.returncode in MEASURED and made_runs(again) == ["again", "again"], again.stderr
     assert [file.with_suffix(".flagged.json").read_text() for file in kept] == disturbed
     assert all(file.read_text() != text for file, text in zip(kept, disturbed, strict=True))
@@ -227,7 +227,7 @@ def test_disturbed_runs_are_made_again_and_say_so(two_rungs, ladder, tmp_path) -
 def test_a_study_beside_other_work_ends_early_and_names_it(two_rungs, ladder, tmp_path) -> None:
     folder = tmp_path / "study"
     with busy_core() as stay:
-        done = ladder("ablate", "--ladder", two_rungs, "--repeats", "8", "--steps", "20", "--threads", "1", "--out", folder,
+        done = ladder("ablate", "--no-look", "--ladder", two_rungs, "--repeats", "8", "--steps", "20", "--threads", "1", "--out", folder,
                       preexec_fn=stay, variables={"LADDER_BUSY": ""})
     assert done.returncode == 3, done.stderr
     assert re.search(r"other work disturbed [34] of the first 4 runs: .+ \(pid \d+\) takes \d+ % of a processor; stop it", done.stderr), done.stderr
@@ -237,21 +237,21 @@ def test_a_study_beside_other_work_ends_early_and_names_it(two_rungs, ladder, tm
 @pytest.mark.thorough
 def test_an_interrupt_while_rungs_are_traced(two_rungs, start, ladder, tmp_path) -> None:
     folder = tmp_path / "study"
-    runner = start("ablate", "--ladder", two_rungs, "--repeats", "1", "--threads", "1", "--explain", "--out", folder)
+    runner = start("ablate", "--no-look", "--ladder", two_rungs, "--repeats", "1", "--threads", "1", "--explain", "--out", folder)
     wait_for(lambda: list((folder / "logs").glob("*.trace.log")), "a trace")
     runner.send_signal(signal.SIGINT)
     words = runner.communicate(timeout=HANGS_AFTER_S)[1]
     assert runner.returncode == 130 and f"resume with: ladder ablate --resume --explain --out {folder}\n" in words
     assert "LADDER_PYTHON" not in words and not (folder / "report.json").exists()
     assert [rung["status"] for rung in read_json(folder / "study.json")["rungs"]].count("measured") == 2
-    done = ladder("ablate", "--resume", "--explain", "--out", folder)
+    done = ladder("ablate", "--resume", "--no-look", "--explain", "--out", folder)
     assert done.returncode in MEASURED and made_runs(done) == []
     assert len(list((folder / "traces").glob("*.trace.json"))) == 2 and (folder / "report.json").exists()
 
 
 def test_one_study_is_one_programs_and_of_one_text(two_rungs, ladder, tmp_path) -> None:
     folder = tmp_path / "study"
-    assert ladder("ablate", "--ladder", two_rungs, "--repeats", "1", "--threads", "1", "--json", "--out", folder).returncode in MEASURED
+    assert ladder("ablate", "--no-look", "--ladder", two_rungs, "--repeats", "1", "--threads", "1", "--json", "--out", folder).returncode in MEASURED
     lost = folder / "records" / f"{run_ids(folder)[0]}.json"
     lost.unlink()
     (folder / "study.json").unlink()  # it would show the edit
@@ -262,12 +262,12 @@ def test_one_study_is_one_programs_and_of_one_text(two_rungs, ladder, tmp_path) 
         for file in (folder / "records").glob("*.json"):
             record = read_json(file)
             write_json(file, record | {part: record[part] | {name: value}})
-        done = ladder("ablate", "--resume", "--json", "--out", folder)
+        done = ladder("ablate", "--resume", "--no-look", "--json", "--out", folder)
         assert done.returncode == 3 and not lost.exists() and re.search(says, done.stderr), done.stderr
 
 
 def test_progress_on_a_terminal(two_rungs, on_a_terminal, tmp_path) -> None:
-    status, text = on_a_terminal("ablate", "--ladder", two_rungs, "--repeats", "1", "--threads", "1", "--out", tmp_path / "study")
+    status, text = on_a_terminal("ablate", "--no-look", "--ladder", two_rungs, "--repeats", "1", "--threads", "1", "--out", tmp_path / "study")
     assert status in MEASURED
     assert re.search(r"\r\x1b\[K\[\.+\] 1/2 [\w ]+, repeat 1, step 0/4", text) and "] 2/2 " in text and ", step 4/4" in text
     bars = re.findall(r"\[(#*)\.*\] ", text)

@@ -29,6 +29,37 @@ def test_a_study_is_complete(study) -> None:
         assert not list(validator("record").iter_errors(record)), record["id"]
 
 
+def trainings(folder) -> dict:
+    """By the rung's name, of those that were measured: whether it is the same training as the reference."""
+    return {rung["optimization"]: rung.get("training", {}).get("verdict") for rung in read_json(folder / "study.json")["rungs"] if rung["runs_ok"]}
+
+
+def test_honest_rungs_are_the_same_training(study, ladder, tmp_path) -> None:
+    folder = tmp_path / "whole-way"
+    done = ladder("ablate", "--ladder", "whole-way-cpu", "-B", 2, "-T", 32, "--repeats", 1, "--warmup", 1, "--steps", 1, "--out", folder)
+    for made in (study[0], folder):
+        (first, none), *others = trainings(made).items()
+        assert (first, none) == (None, None) and len(others) >= 7 and {verdict for _, verdict in others} == {"same"}, others
+    said = " ".join(done.stdout.split())
+    assert "By their first steps the same training as their reference:" in said, said
+    assert re.search(r'"bf16 autocast": 28 of 28 gradients agree to 0\.0\d+ \(bfloat16 allows 0\.\d+\)', said), said
+
+
+def test_another_training_is_void_and_only_missing_looks_are_taken(study, ladder, tmp_path) -> None:
+    folder = shutil.copytree(study[0], tmp_path / "study")
+    look = read_json(folder / "looks" / "flash.json")
+    frozen = look["sketch"]["parameters"][3]
+    frozen["gradients"] = [[0] * 9] * 3
+    write_json(folder / "looks" / "flash.json", look)
+    (folder / "looks" / "bf16.json").unlink()
+    done = ladder("ablate", "--resume", "--out", folder)
+    assert re.findall("^looking at (.*) [.]{3}$", done.stderr, re.M) == ['"bf16 autocast"'], done.stderr
+    (flash,) = (rung for rung in read_json(folder / "study.json")["rungs"] if rung["optimization"] == "flash")
+    assert flash["status"] == "void" and flash["reason"] == flash["training"]["words"], flash
+    assert flash["reason"].startswith(f"another training: its gradient at step 1 is 1 of its norm off in {frozen['name']} (bfloat16 allows ")
+    assert done.returncode == 1 and "27 of 28 gradients agree" in " ".join(done.stdout.split()), done.stdout
+
+
 def test_the_reports_command_plans_the_same_study(study, ladder, tmp_path) -> None:
     (command,) = re.findall(r"^ladder (ablate .*)$", (study[0] / "report.md").read_text(), re.M)
     again = ladder(*shlex.split(command), "--budget-s", "1", "--out", tmp_path / "again")

@@ -27,7 +27,7 @@ def study(ladder, tmp_path_factory):
     """A small study of three rungs. One of them is not possible here."""
     folder = tmp_path_factory.mktemp("terminal")
     ladder_file = write_json(folder / "small.json", ladder_document())
-    done = ladder("ablate", "--ladder", ladder_file, "--threads", "1", "--out", folder / "study", variables=FAILED)
+    done = ladder("ablate", "--no-look", "--ladder", ladder_file, "--threads", "1", "--out", folder / "study", variables=FAILED)
     assert done.returncode in MEASURED, done.stderr
     return folder / "study"
 
@@ -102,7 +102,7 @@ def test_help_on_an_optimization(ladder) -> None:
 
 def test_the_time_left_is_told_from_the_first_run_on(ladder, on_a_terminal, tmp_path) -> None:
     ladder_file = write_json(tmp_path / "small.json", ladder_document(rungs=[], start_title="a\x1b[31mred"))
-    status, text = on_a_terminal("ablate", "--ladder", ladder_file, "--repeats", "1", "--threads", "1", "--out", tmp_path / "study",
+    status, text = on_a_terminal("ablate", "--no-look", "--ladder", ladder_file, "--repeats", "1", "--threads", "1", "--out", tmp_path / "study",
                                  variables=FAILED)
     assert status in MEASURED, text
     assert re.search(r"\] 1/1 a\\x1b\[31mred, repeat 1, step 0/4, \d+:\d\d left", text)

@@ -26,7 +26,9 @@ class Trainings {
     }
     return made;
   }
-  SameTraining beside(const Sketch& other) { return same_training(first_, again_, other, "bfloat16"); }
+  SameTraining beside(const Sketch& other, double known = 0, const std::string& type = "bfloat16") {
+    return same_training(first_, again_, other, type, known);
+  }
 
  private:
   static constexpr double length = 0.1;
@@ -139,6 +141,31 @@ TEST(SameTraining, OtherWeightsAtTheBeginningAreNamed) {
   trainings.again_[1].parameters[0].weights[1] *= 1.1;
   EXPECT_EQ(trainings.beside(other).verdict, Sameness::unknown);
   EXPECT_NE(trainings.beside(other).words.find("seed it"), std::string::npos);
+}
+
+// A padded vocabulary changes every gradient by a known share.
+TEST(SameTraining, AKnownShareIsNoDifference) {
+  Trainings trainings;
+  Sketch other = trainings.first_;
+  for (SketchedParameter& one : other.parameters) {
+    for (size_t i = 1; i < one.gradients[0].size(); ++i) one.gradients[0][i] *= 1 + 5 * rounding;
+  }
+  ASSERT_EQ(trainings.beside(other).verdict, Sameness::another);
+  EXPECT_EQ(trainings.beside(other, 5 * rounding).verdict, Sameness::same);
+}
+
+TEST(SameTraining, Fp8IsToldByProduct) {
+  Trainings trainings;
+  for (Sketch* one : {&trainings.first_, &trainings.again_[0], &trainings.again_[1]}) {
+    const char* const names[] = {"wte.weight", "h.0.mlp.c_fc.weight", "h.0.mlp.c_fc.bias", "h.1.mlp.c_fc.weight", "b"};
+    for (size_t i = 0; i < 5; ++i) one->parameters[i].name = names[i];
+    for (const size_t bias : {2, 4}) one->parameters[bias].shape = {1000};
+  }
+  Sketch other = trainings.first_;
+  const auto words = [&] { return trainings.beside(other, 0, "float8_e4m3fn").words; };
+  EXPECT_TRUE(words().ends_with("; by product: mlp.c_fc 2 of 2; wte 1 of 1")) << words();
+  other.parameters[3].gradients.assign(3, Sums{});
+  EXPECT_TRUE(words().ends_with("4 of 5 gradients agree; by product: mlp.c_fc 1 of 2; wte 1 of 1")) << words();
 }
 
 TEST(SameTraining, AGradientThatIsNotFiniteIsFound) {
