@@ -55,7 +55,8 @@ class Asleep : public testing::Test {
 
 TEST_F(Asleep, WhoAskedToSleepIs) {
   EXPECT_TRUE(sleeps(Shell("exec sleep 60"), 1000));
-  EXPECT_TRUE(sleeps(Shell("exec python3 -c 'import select; select.select([], [], [], 60)'"), 1000)) << "as older Pythons sleep";
+  EXPECT_TRUE(sleeps(Shell("exec python3 -c 'import select; select.select([], [], [], 60)'"), 1000))
+      << "as older Pythons sleep";
 }
 
 TEST_F(Asleep, WhoWorksOrWaitsForOthersIsNot) {
