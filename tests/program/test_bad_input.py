@@ -130,7 +130,7 @@ REFUSED = [
     ([*ABLATE, "-T", "65", "--positions", "10"], "--context must be between 1 and 64, got 65; tiny has 64 positions, --positions gives it more"),
     (["ablate", "--resume"], "--resume needs --out"),
     (["ablate", "--resume", "--out", "nothing-here", "--json", "--seed", "2"],
-     "--seed would change the study that --resume continues; with --resume only --out, --json, --budget-s, --explain, --wait, --quick, --dry-run, --peer-python, --no-look can"),
+     "--seed would change the study that --resume continues; with --resume only --out, --json, --budget-s, --explain, --wait, --quick, --dry-run, --peer-python, --look, --no-look can"),
     ([*RUN, "--ladder", "tiny"], "--ladder needs --rung$"),
     ([*RUN, "--rung", "start", "--recipe", "{}"], "--recipe cannot be combined with --rung$"),
     (["run", "--plan", "good.json", "--run", "r1-00-start", "--steps", "3"], "--plan"),
