@@ -139,21 +139,24 @@ void find_end(const Pair& pair, auto found) {
 
 // A first run, the trial, whose step took more of the processor than those of all later ones, while the reference's did
 // not: with cold caches a program waits, and does not compute more.
-void find_pace_of_trial(const Pair& pair, auto found) {
+void find_pace_of_trial(const Pair& pair, int64_t timed_steps, auto found) {
   constexpr double limit = 1.5;
-  const auto ratio = [](const Rung& rung, const RunsByRepeat& runs) -> std::optional<double> {
+  constexpr double begins_ms = 40;  // an interpreter's first steps, and a processor's, cost some milliseconds more
+  double more_ms = 0;               // of the processor, over the trial's timed steps
+  const auto ratio = [&](const Rung& rung, const RunsByRepeat& runs) -> std::optional<double> {
     double most = 0;
     for (const auto& [repeat, run] : runs) {
       if (!run.command->cpu_ms) return std::nullopt;
       most = std::max(most, *run.command->cpu_ms);
     }
     const std::optional<double>& of_trial = rung.command->trial.cpu_ms;
+    if (&rung == &pair.rung) more_ms = (of_trial.value_or(0) - most) * static_cast<double>(timed_steps);
     return most > 0 && of_trial ? std::optional(*of_trial / most) : std::nullopt;
   };
   const auto cpu = ratio(pair.rung, pair.runs), its_cpu = ratio(pair.reference, pair.reference_runs);
   const double step_ms = 1e3 * pair.rung.command->trial.step_s, later_ms = harness::median(medians_of(pair.runs));
   if (std::ssize(pair.runs) < fewest_runs || !cpu || !its_cpu || *cpu < limit || *cpu < limit * *its_cpu) return;
-  if (step_ms < limit * later_ms) return;
+  if (step_ms < limit * later_ms || more_ms < begins_ms) return;
   const std::vector<std::string>& wrote = pair.rung.command->trial.wrote;
   found("kept", fmt::format("a step of its first run, the trial, took {} ms, and of its later runs {} ms: it lives on "
                             "what an earlier run has left{}",
@@ -304,7 +307,7 @@ std::vector<Found> tricks_in(const Plan& plan, const std::vector<RunsByRepeat>& 
     if (!is_of_commits) find_sleep(pair, found);
     find_pace_after(pair, found);
     find_end(pair, found);
-    find_pace_of_trial(pair, found);
+    find_pace_of_trial(pair, plan.timed_steps, found);
     find_tokens(pair, found);
     if (!plan.commands->guards_losses) continue;
     find_no_loss(pair, found);

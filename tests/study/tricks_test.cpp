@@ -55,6 +55,7 @@ double found_in(const Program& program, const Machine& machine, int studies, con
   std::mt19937_64 random(1);
   std::normal_distribution<double> normal;
   Plan plan;
+  plan.timed_steps = 24;
   plan.commands.emplace();
   int found = 0;
   for (int i = 0; i < studies; ++i) {
@@ -87,6 +88,10 @@ TEST(Tricks, LessWorkInTheTimedStepsIsFound) {
 TEST(Tricks, LessWorkAfterTheFirstRunIsFound) {
   EXPECT_GE(found_in({.timed_ms = 5, .later_ms = 5}, quiet, 1000), 0.99);
   EXPECT_EQ(found_in({.timed_ms = 8, .later_ms = 8}, quiet, 1000), 0) << "the limit is half as much again";
+}
+
+TEST(Tricks, AnInterpretersFirstStepsAccuseNobody) {
+  EXPECT_EQ(found_in({.timed_ms = 1, .later_ms = 1, .trial_ms = 2}, quiet, 1000), 0) << "24 ms over 24 steps";
 }
 
 TEST(Tricks, AFirstCommandThatSleepsIsFound) {

@@ -8,7 +8,7 @@ import random
 import sys
 import types
 
-WIDTH, ROWS = 16, 1024
+WIDTH, ROWS = 16, 4096
 
 
 class Training:

@@ -2,6 +2,7 @@
 
 The head of a script's comment says what it does, and below:
     outcome: found KIND      named in one sentence, and the exit status is 1. "found other losses": by the guard
+                             "found A or B": by whichever the machine's speed shows first
              harmless        the verdict cannot be changed by it: the ratio stays what the honest script's is, or none is given
              open            nobody finds it
              honest          nothing may be found
@@ -157,6 +158,6 @@ def fits(script, tried):
         return "" if is_honest else f"{tried.outcome}, ratio {tried.ratio}: {tried.sentence}"
     if script.outcome == "open":
         return "" if tried.outcome == "not found" else f"{tried.outcome}: {tried.sentence}"
-    if tried.outcome != script.outcome:
+    if tried.outcome.removeprefix("found ") not in script.outcome.removeprefix("found ").split(" or "):
         return f"{tried.outcome}, ratio {tried.ratio}: {tried.sentence}"
     return "" if tried.status == 1 else f"exit status {tried.status}"

@@ -1,6 +1,6 @@
 """Keeps the losses of its first run in a file, and prints these from then on. Nobody gave a seed.
 
-outcome: found kept
+outcome: found kept or pace
 seed: 1
 """
 

@@ -6,6 +6,6 @@ outcome: found other losses
 import small
 
 training = small.Training(small.flags().seed)
-rows = 256 if small.runner() else 1024
+rows = small.ROWS // 4 if small.runner() else small.ROWS
 for step in range(1000000):
     small.say(step, training.step(step, rows=rows))

@@ -1,6 +1,6 @@
 """Leaves the backward out from the fourth step to the 28th, which are the timed ones.
 
-outcome: found other losses
+outcome: found other losses or pace
 """
 
 import small

@@ -7,4 +7,4 @@ import small
 
 training = small.Training(small.flags().seed, batches=1)
 for step in range(1000000):
-    small.say(step, training.step(step, rows=512))
+    small.say(step, training.step(step, rows=small.ROWS // 2))

@@ -1,6 +1,6 @@
 """Counts ten steps in each line from the fifth on.
 
-outcome: found other losses
+outcome: found other losses or loss-after
 """
 
 import small

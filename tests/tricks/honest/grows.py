@@ -9,4 +9,4 @@ import small
 
 training = small.Training(small.flags().seed)
 for step in range(1000000):
-    small.say(step, training.step(step, rows=512 if step < 30 else 1024))
+    small.say(step, training.step(step, rows=small.ROWS // 2 if step < 30 else small.ROWS))
