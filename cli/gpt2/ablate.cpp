@@ -255,7 +255,7 @@ int measure_ladder(const AblateFlags& given) {
     fmt::print(stderr, "completed runs are saved; resume with: {}\n", resume_command);
     return 130;
   };
-  if (!flags.no_look && !flags.budget_s && !plan.shard) look_at_rungs(plan, out, programs, flags.look);
+  if (!flags.no_look && !flags.budget_s && !plan.shard && !plan.quick) look_at_rungs(plan, out, programs, flags.look);
   if (harness::interrupted()) return interrupted();
   const auto begun = std::chrono::steady_clock::now();
   const Outcome outcome = carry_out(plan, out, children(plan, out, programs),
@@ -343,7 +343,7 @@ void add_flags_of_rungs(Command& command, AblateFlags& flags) {
       "--budget-s or --quick)");
   command.add_flag("--look", flags.look,
                    "look at the first steps of rungs on a GPU, too, by which another training is found (default: of "
-                   "those on a CPU, in untimed runs; not with --budget-s or --shard)");
+                   "those on a CPU, in untimed runs; not with --budget-s, --quick or --shard)");
   command.add_flag("--no-look", flags.no_look, "do not look at any");
   command.exclude("--look", {"--no-look"});
 }
