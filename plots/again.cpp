@@ -73,7 +73,7 @@ std::string gate_command(const TypedLine& typed) {
 
 std::string resume_command(const TypedLine& typed, const std::string& folder) {
   Words words{"ladder", "measure", "--resume", "--out", folder};
-  add(words, flags_named(typed.flags, {"--within"}));  // a part of each command
+  add(words, flags_named(typed.flags, {"--within", "--look", "--no-look"}));  // a folder does not decide these
   add(words, typed.arguments);
   return command_line(words);
 }

@@ -145,6 +145,8 @@ bool is_another_training(const StudyRung& rung) { return rung.training && rung.t
 // What nobody has proven of commands, and what was seen.
 void add_looks(const Study& study, std::vector<Remark>& remarks) {
   std::vector<std::string> unseen;
+  // A command with PyTorch was looked at; if nothing was seen, a note has said why.
+  bool may_be_asked = study.typed && std::ranges::count(study.typed->flags, "--no-look") > 0;
   for (const StudyRung& rung : study.rungs) {
     if (!rung.command) continue;
     if (!rung.command->stated.empty()) {
@@ -157,6 +159,7 @@ void add_looks(const Study& study, std::vector<Remark>& remarks) {
     if (&rung == &study.rungs.front() || is_proven) continue;
     if (!rung.command->seen) {
       unseen.push_back(in_quotes(shortened(rung.title, 40)));
+      may_be_asked = may_be_asked || !rung.command->versions.contains("torch");
     } else if (rung.command->seen->empty() && !is_another_training(rung)) {
       say(remarks, Severity::warn, "nothing-differs",
           fmt::format("Nothing that can be seen differs with {}: is the flag read?", in_quotes(rung.title)));
@@ -165,7 +168,7 @@ void add_looks(const Study& study, std::vector<Remark>& remarks) {
   if (unseen.empty() || study.from_logs) return;
   say(remarks, Severity::info, "not-proven",
       fmt::format("Not proven: nobody looked whether {} took effect.", fmt::join(unseen, ", ")),
-      "`ladder measure --look` asks PyTorch.");
+      may_be_asked ? "`ladder measure --look` asks PyTorch." : "");
 }
 
 // Of a mean step, where it matters to one of them.

@@ -250,6 +250,8 @@ int measure_ladder(const AblateFlags& given) {
   for (const PeerPython& python : pythons) programs.peers[python.torch] = python.program;
   std::string resume_command = fmt::format("ladder ablate --resume{}{} --out {}", plan.quick ? " --quick" : "",
                                            flags.explain ? " --explain" : "", printable(out.string()));
+  if (flags.look) resume_command += " --look";
+  if (flags.no_look) resume_command += " --no-look";
   for (const std::string& name : flags.peer_pythons) resume_command += " --peer-python " + plots::for_shell(name);
   const auto interrupted = [&] {
     fmt::print(stderr, "completed runs are saved; resume with: {}\n", resume_command);

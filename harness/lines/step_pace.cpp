@@ -19,6 +19,7 @@ namespace {
 
 constexpr double instant_s = 0.001;  // faster than most steps
 constexpr double quanta = 25;        // of what a clock leaves unknown, in one block
+constexpr double late_s = 0.02;      // a terminal hands on a burst in pieces; a busy machine reads the next so late
 
 struct Gap {
   double seconds = 0;
@@ -162,7 +163,8 @@ PaceFound pace_of(const std::vector<StepLine>& steps) {
   const bool are_equal = std::abs(median(of_bursts) / all.step_s() - 1) < 0.03 &&
                          quantile(of_bursts, 0.9) < 1.06 * quantile(of_bursts, 0.1);
   const double block_s = are_equal ? 0 : quanta * std::min(mean_s, burst_gap_s);
-  return {.pace = {.burst_s = mean_s / 2, .block_s = block_s > burst_gap_s ? block_s : 0}};
+  const double burst_s = std::max(mean_s / 2, std::min(late_s, burst_gap_s / 10));
+  return {.pace = {.burst_s = burst_s, .block_s = block_s > burst_gap_s ? block_s : 0}};
 }
 
 bool StepWindow::take(const StepLine& line) {

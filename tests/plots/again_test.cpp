@@ -22,9 +22,9 @@ TEST(Again, TheCommandIsWhatWasTyped) {
   EXPECT_EQ(command_again(study), "ladder measure --ladder gpt2 --batch 4 --order-seed 42 'python a.py' '+ --compile'");
   EXPECT_EQ(resume_command(*study.typed, "my study"),
             "ladder measure --resume --out 'my study' 'python a.py' '+ --compile'");
-  study.typed->flags = {"--within", "ssh gpu-1 {command}", "--repeat", "3"};
+  study.typed->flags = {"--within", "ssh gpu-1 {command}", "--no-look", "--repeat", "3"};
   EXPECT_EQ(resume_command(*study.typed, "out"),
-            "ladder measure --resume --out out --within 'ssh gpu-1 {command}' 'python a.py' '+ --compile'");
+            "ladder measure --resume --out out --within 'ssh gpu-1 {command}' --no-look 'python a.py' '+ --compile'");
   EXPECT_EQ(command_again(made_up::study()), "");
 }
 

@@ -46,6 +46,18 @@ TEST(Said, ARungWithoutANumberHasAReason) {
   EXPECT_EQ(why_no_number(rung), "out of memory: Failed twice");
 }
 
+TEST(Said, NobodyIsToldToLookAgainWhereALookFailed) {
+  Study study = made_up::study();
+  for (StudyRung& rung : study.rungs) rung.command.emplace();
+  study.typed.emplace();
+  EXPECT_EQ(remark("not-proven", study).fix, "`ladder measure --look` asks PyTorch.");
+  for (StudyRung& rung : study.rungs) rung.command->versions["torch"] = "2.11.0";
+  EXPECT_EQ(remark("not-proven", study).fix, "");
+  EXPECT_FALSE(remark("not-proven", study).text.empty());
+  study.typed->flags = {"--no-look"};
+  EXPECT_EQ(remark("not-proven", study).fix, "`ladder measure --look` asks PyTorch.");
+}
+
 // One that passed: results/evidence.
 TEST(Said, AGuardThatFailedTellsWhatItJudgedAndItsLimit) {
   RungGuard guard{.deviation = -0.0031, .max_deviation = 0.0052, .tolerance = 0.02, .steps = 20};

@@ -19,9 +19,11 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SMALL = ["--warmup", "2", "--steps", "8"]
 TRAIN = textwrap.dedent("""\
-    import json, os, random, sys, time
+    import json, os, re, sys, time
     from settings import STEP_S, NOISE, LOSS
-    pace, t = STEP_S * (1 + NOISE * random.uniform(-1, 1)), time.monotonic()
+    repeat, side = [0, *map(int, re.findall(r"\\d+", os.path.basename(os.environ["LADDER_LOG"])))][-2:]  # r3-01-head-..., trial-01-...
+    noise = NOISE * (-1) ** (repeat + side) * (0.6, 1, 0.8)[repeat % 3]  # not by chance: each test has one verdict
+    pace, t = STEP_S * (1 + noise), time.monotonic()
     with open(os.environ["LADDER_LOG"], "a") as log:
         for step in range(1000000):
             time.sleep(max(0, t + step * pace - time.monotonic()))  # no line lies in the future

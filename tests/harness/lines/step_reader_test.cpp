@@ -475,6 +475,17 @@ TEST(StepPace, SeesBurstsAndClocks) {
   EXPECT_FALSE(harness::pace_of(lines_at(clock)).pace.has_all()) << "one step a tick is a step of 100 ms";
 }
 
+TEST(StepPace, JoinsPiecesOfABurstThatABusyMachineReadsLate) {
+  const auto bursts = [](double late_s) {
+    std::vector<double> seconds;
+    for (int i = 0; i < 1000; ++i) seconds.push_back(0.2 * (i / 50) + (i % 50 < 30 ? 0 : late_s));
+    return lines_at(seconds);
+  };
+  StepWindow window(5, 20, harness::pace_of(bursts(0)).pace, /*counts_lines=*/false);
+  for (const StepLine& line : bursts(0.015)) window.take(line);
+  for (const double ms : window.timed_ms()) EXPECT_NEAR(ms, 4, 1e-9);
+}
+
 TEST(StepWindow, BeginsAndEndsWithABurst) {
   StepWindow window(5, 20, Pace{.burst_s = 0.01}, /*counts_lines=*/false);
   int i = 0;
