@@ -36,12 +36,21 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// All runs of a study need one kind of machine and one program, also after --resume. A gate has programs of its own.
+// All runs of a study need one kind of machine and one program, also after --resume. A gate has programs of its own,
+// with their own libraries and variables that choose kernels. Its verdict compares those.
 void check_same_machine(const fs::path& folder, const Plan& plan, const Record& record, Environment here) {
   if (!plan.commands) here.threads = plan.workload.threads;  // of the runs, not of this process
   const bool cuda = uses_cuda(plan);
   const auto facts = [&](const Environment& of) {
-    return plan.gate ? machine_setting(of, cuda).facts() : study_facts(of, record.workload, cuda);
+    if (!plan.gate) return study_facts(of, record.workload, cuda);
+    Setting setting = machine_setting(of, cuda);
+    if (!plan.commands) {
+      setting.torch.reset();
+      setting.cuda.reset();
+      setting.cpu_capability.reset();
+      setting.kernel_switches.reset();
+    }
+    return setting.facts();
   };
   const auto lines = differences(facts(record.environment), facts(here));
   if (lines.empty()) return;

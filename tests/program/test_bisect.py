@@ -11,6 +11,7 @@ import textwrap
 import time
 
 import pytest
+from conftest import records
 from test_gate_commits import git
 
 SMALL = ["--warmup", "2", "--steps", "8"]
@@ -54,8 +55,7 @@ def test_a_planted_commit_is_found(program, environment, tmp_path):
     assert result["verdict"] == "ONE" and result["changes"][0]["commits"] == [commits[23]] and "(Change 23)" in result["said"]
     assert 1.1 < result["changes"][0]["lo"] < 1.2 < result["changes"][0]["hi"] < 1.3
     assert [of["commit"] for of in result["commits"]] == commits and result["commits"][23]["probability"] >= 0.95
-    records = list((folder / "out" / "records").glob("r*.json"))
-    assert result["runs"] == sum(of["runs"] for of in result["commits"]) == len(records) <= 96, "as many as git bisect at eight pairs"
+    assert result["runs"] == sum(of["runs"] for of in result["commits"]) == len(records(folder / "out")) <= 96, "as many as git bisect at eight pairs"
     assert len(git(folder, "worktree", "list").splitlines()) == 1 and not (folder / "out" / "worktrees").exists()
     assert git(folder, "status", "--porcelain").split() == ["??", "out/"]
 

@@ -66,7 +66,7 @@ def test_commands_run_within_another_one(measure, study, tmp_path) -> None:
 
 
 @pytest.mark.parametrize("flags, command, says", [
-    ((), 'for i in 0 1 2 3; do echo "step $i loss 1.$i"; sleep 0.01; done', ["ended by itself after 3 steps; 1 of warm-up and 8 timed are needed"]),
+    ((), 'for i in 0 1 2 3; do echo "step $i loss 1.$i"; sleep 0.2; done', ["ended by itself after 3 steps; 1 of warm-up and 8 timed are needed"]),
     (("--limit-s", "2"), "echo begun; sleep 1000", ["ran past its limit of 2 s and was killed before a step was found", "its last line: begun"]),
 ])
 def test_too_few_steps_are_told_in_one_line(measure, tmp_path, flags, command, says) -> None:

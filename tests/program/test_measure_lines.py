@@ -47,7 +47,7 @@ def test_lines_in_bursts_share_the_time_between_bursts(measure, tmp_path) -> Non
     done = measure(program(BURSTS), short=("--warmup", "5", "--steps", "20", "--repeats", "1"))
     assert done.returncode in MEASURED, done.stderr
     assert read_json(tmp_path / "study" / "plan.json")["rungs"][0]["command"]["trial"]["burst_s"] > 0
-    assert one_record(tmp_path / "study")["summary"]["median_ms"] >= 5, "0.2 s between bursts of 40 steps"
+    assert one_record(tmp_path / "study")["summary"]["median_ms"] > 2, "5 ms of each burst's 0.2 s; lines of one burst are 0.1 ms apart"
 
 
 def test_lines_of_a_clock_are_no_steps(measure) -> None:
@@ -57,13 +57,13 @@ def test_lines_of_a_clock_are_no_steps(measure) -> None:
 
 @pytest.mark.parametrize("line, says", [("step {i} loss 3,125", "may be 3125 or 3.125"), ("12:00:01 - test - step {i} loss 3.1", "taken for a validation's")])
 def test_lines_that_may_be_misread_are_told(measure, line, says) -> None:
-    done = measure(program(f"import time\nfor i in range(60): time.sleep(.01); print(f'{line}', flush=True)"))
+    done = measure(program(f"import time\nfor i in range(60): time.sleep(.05); print(f'{line}', flush=True)"))
     assert done.returncode == 2 and says.replace("3125 or 3.125", "3100 or 3.1") in done.stderr, done.stderr
 
 
 def test_output_that_comes_when_a_program_has_ended(measure, here) -> None:
     (here / "keeps").write_text('#!/bin/sh\nout=$("$@"); echo "$out"\n')
-    done = measure(f"sh ./keeps {program('import time' + chr(10) + 'for i in range(60): time.sleep(.01); print(f' + repr('step {i} loss 3.1') + ')')}")
+    done = measure(f"sh ./keeps {program('import time' + chr(10) + 'for i in range(60): time.sleep(.05); print(f' + repr('step {i} loss 3.1') + ')')}")
     # A busy machine reads what came at once in some pieces.
     assert done.returncode == 2 and re.search(r"step lines came at once, in [0-9]+ reads?:", done.stderr) and "--no-capture-output" in done.stderr, done.stderr
 
