@@ -277,6 +277,36 @@ std::string by_product(const std::vector<Compared>& all, const std::string& type
   return words.empty() ? "" : "; by product: " + text::first_of(words, 8);
 }
 
+// Whether an optimizer of the same class has another value there, beside other arithmetic.
+bool sets_otherwise(const SketchedParameter& parameter, const std::string& name, const std::vector<double>& values) {
+  const auto its = parameter.settings.numbers.find(name);
+  return its != parameter.settings.numbers.end() &&
+         !std::ranges::equal(values, its->second, [](double one, double other) {
+           return std::abs(one - other) <= 1e-6 * std::max(std::abs(one), std::abs(other));
+         });
+}
+
+// What the optimizers are set to otherwise, in words; empty: nothing that both kinds of optimizer have. Rounding may
+// hide what a weight decay or a beta does in three steps. A rate that time decides differs in the first's own looks.
+std::string other_settings(const std::vector<Compared>& all) {
+  std::map<std::string, std::vector<const Compared*>> of_setting;
+  for (const Compared& one : all) {
+    const auto& [optimizer, numbers] = one.first->settings;
+    if (optimizer != one.other->settings.optimizer) continue;
+    for (const auto& [name, values] : numbers) {
+      const auto differs = [&](const SketchedParameter* its) { return sets_otherwise(*its, name, values); };
+      if (differs(one.other) && std::ranges::none_of(one.again, differs)) of_setting[name].push_back(&one);
+    }
+  }
+  if (of_setting.empty()) return "";
+  const auto& [name, those] = *of_setting.begin();
+  const Compared& one = *those.front();
+  return fmt::format("its optimizer's {} is {:.6g} in place of {:.6g} for {}{}", files::printable(name),
+                     fmt::join(one.other->settings.numbers.at(name), ", "),
+                     fmt::join(one.first->settings.numbers.at(name), ", "), name_of_parameter(*one.first),
+                     those.size() == 1 ? "" : fmt::format(" and {} more", those.size() - 1));
+}
+
 size_t most_steps(const std::vector<Compared>& all) {
   size_t steps = 0;
   for (const Compared& one : all) steps = std::max(steps, one.first->gradients.size());
@@ -320,13 +350,18 @@ SameTraining same_training(const Sketch& first, std::span<const Sketch> again, c
   }
   if (steps == 0) return {unknown, "not compared: no step was seen"};
   const auto agreeing = std::ranges::count(all, true, &Compared::gradients_agree);
-  if (!found.empty()) {
-    if (first.skipped_steps + other.skipped_steps > 0) {
+  const auto skipped = first.skipped_steps + other.skipped_steps;
+  const std::string settings = skipped > 0 ? "" : other_settings(all);  // a schedule may change them step by step
+  if (!found.empty() && settings.empty()) {
+    if (skipped > 0) {
       return {unknown, "not compared: a gradient scaler skipped a step, so the steps are of other batches"};
     }
     if (std::ranges::any_of(again, &Sketch::has_dropout)) {
       return {unknown, "not compared: dropout may draw other random numbers; set it to 0 to compare"};
     }
+  }
+  if (!settings.empty()) found = settings;
+  if (!found.empty()) {
     const std::string matched_so =
         by_order == 0 ? "" : fmt::format("; {} matched by shape and order", text::number_of(by_order, "parameter"));
     return {another, fmt::format("another training: {}; {} of {} gradients agree{}{}", found, agreeing, all.size(),

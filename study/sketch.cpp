@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <stdexcept>
 
@@ -34,6 +35,21 @@ Sums sums_in(const Json& list) {
   return sums;
 }
 
+std::vector<OptimizerSettings> settings_in(const Json& list) {
+  std::vector<OptimizerSettings> all;
+  for (const Json& one : list.is_array() ? list : Json::array()) {
+    OptimizerSettings& settings = all.emplace_back();
+    for (const auto& [name, value] : one.items()) {
+      if (value.is_string()) {
+        settings.optimizer = value.get<std::string>();
+      } else if (value.is_array()) {
+        std::ranges::transform(value, std::back_inserter(settings.numbers[name]), number_in);
+      }
+    }
+  }
+  return all;
+}
+
 std::vector<Sums> steps_in(const Json& steps) {
   if (!steps.is_array()) throw std::invalid_argument("a sketch: no list of steps");
   std::vector<Sums> all(steps.size());
@@ -55,12 +71,17 @@ Sketch sketch_of(const Json& sketch) {
   if (!parameters.is_array()) throw std::invalid_argument("a sketch without parameters");
   read.skipped_steps = skipped.is_number_integer() ? skipped.get<int64_t>() : 0;
   read.has_dropout = field_or_null(sketch, "has_dropout") == Json(true);
+  const std::vector<OptimizerSettings> settings = settings_in(field_or_null(sketch, "settings"));
   const auto text = [](const Json& value) { return value.is_string() ? value.get<std::string>() : ""; };
   for (const Json& one : parameters) {
     SketchedParameter& parameter = read.parameters.emplace_back();
     parameter.name = text(field_or_null(one, "name"));
     parameter.type = text(field_or_null(one, "type"));
     for (const Json& size : field_or_null(one, "shape")) parameter.shape.push_back(std::llround(number_in(size)));
+    const Json group = field_or_null(one, "settings");
+    if (group.is_number_unsigned() && group.get<size_t>() < settings.size()) {
+      parameter.settings = settings[group.get<size_t>()];
+    }
     parameter.weights = sums_in(field_or_null(one, "weights"));
     parameter.gradients = steps_in(field_or_null(one, "gradients"));
     parameter.changes = steps_in(field_or_null(one, "changes"));

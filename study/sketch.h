@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,10 +15,17 @@ namespace study {
 // The norm of a parameter's numbers, and eight sums of them with random signs.
 using Sums = std::array<double, 9>;
 
+// What an optimizer is set to for a parameter: {"betas": {0.9, 0.95}}, and its class.
+struct OptimizerSettings {
+  std::string optimizer;
+  std::map<std::string, std::vector<double>> numbers;
+};
+
 struct SketchedParameter {
   std::string name;            // empty: of no module
   std::vector<int64_t> shape;  // a scalar has none
   std::string type;            // "float32"
+  OptimizerSettings settings;  // at the first step
   Sums weights{};              // before the first step
   // One for each of the first steps; none: it takes no part. What a step changed has the weights' norm after it.
   std::vector<Sums> gradients, changes;

@@ -28,6 +28,10 @@ ROUNDING = ("mm", "bmm", "mv", "addmm", "baddbmm", "addbmm", "addmv", "linear", 
 # sqrt(n) roundoffs times 0.2 (layer norm's weight in bfloat16, 128 to 16384 terms; probabilistic bound: Higham and Mary 2019).
 SUMS_IN_TYPE = ("native_layer_norm_backward", "embedding_dense_backward")
 
+# What an optimizer is set to, by the names of PyTorch's. How it is computed (fused, foreach) is none of them.
+SETTINGS = ("lr", "weight_decay", "betas", "eps", "momentum", "dampening", "nesterov", "amsgrad", "maximize", "alpha", "centered", "rho",
+            "decoupled_weight_decay")
+
 paused = []  # the sketch that is made: its own sums are exact
 
 
@@ -88,6 +92,20 @@ class Sums:
         return lists
 
 
+def settings_of(optimizer, group):
+    """Of a parameter group: the optimizer's class, and a list of numbers by name. A tensor, as a captured step needs, is a number, too."""
+    found = {"optimizer": type(optimizer).__name__}
+    for name in SETTINGS:
+        value = group.get(name)
+        try:
+            numbers = [float(one) for one in (value if isinstance(value, (tuple, list)) else [value])]
+        except (TypeError, ValueError):
+            continue  # not set, or no number
+        if all(map(math.isfinite, numbers)):
+            found[name] = numbers
+    return found
+
+
 def named_parameters(parameters):
     """(name, parameter) of these, and of all others of the modules that have one of them: named by the largest module."""
     Module, wanted = sys.modules["torch.nn"].Module, {id(one) for one in parameters}
@@ -116,6 +134,7 @@ class Sketch:
 
     def __init__(self, steps=STEPS):
         self.steps, self.seconds, self.entries, self.taken, self.skipped, self.failure, self.mode = steps, 0.0, {}, {}, 0, "", None
+        self.settings = []  # of each parameter group
 
     def watch(self, Optimizer, GradScaler):
         """From the first optimizer on results are off, if asked; before that a program draws its weights. Counts steps that are skipped."""
@@ -178,6 +197,10 @@ class Sketch:
             new = [(name, one) for name, one in named_parameters(own) if id(one) not in self.entries]
             for (name, one), weights in zip(new, self.sums.of_all([one for _, one in new])):
                 self.entries[id(one)] = {"parameter": one, "name": name, "weights": weights, "gradients": [], "changes": []}
+        for group in optimizer.param_groups if count == 0 else ():
+            for one in group["params"]:
+                self.entries[id(one)]["settings"] = len(self.settings)
+            self.settings.append(settings_of(optimizer, group))
         if not has_closure:  # which makes the gradients within the step
             self.take_gradients(optimizer, own)
 
@@ -212,9 +235,10 @@ class Sketch:
 
         if self.failure:
             return {"failure": self.failure}
-        return {"skipped_steps": self.skipped, "has_dropout": bool(self.mode and self.mode.drawn), "parameters": [
+        return {"skipped_steps": self.skipped, "has_dropout": bool(self.mode and self.mode.drawn), "settings": self.settings,
+                "parameters": [
             {"name": entry["name"], "shape": list(entry["parameter"].shape), "type": str(entry["parameter"].dtype).replace("torch.", ""),
-             "weights": numbers(entry["weights"]), "gradients": list(map(numbers, entry["gradients"])),
+             "settings": entry.get("settings"), "weights": numbers(entry["weights"]), "gradients": list(map(numbers, entry["gradients"])),
              "changes": list(map(numbers, entry["changes"]))} for entry in self.entries.values()]}
 
 

@@ -73,6 +73,16 @@ def test_each_parameter_by_its_name(sketched) -> None:
     assert seen["skipped_steps"] == 0 and not seen["has_dropout"]
 
 
+def test_what_the_optimizer_is_set_to(sketched) -> None:
+    """By parameter, at the first step; a rate may be a tensor, which a captured step needs, and a schedule may have changed it."""
+    seen = sketched(setup="def groups(all, lr): return torch.optim.AdamW([{'params': all[:1], 'lr': torch.tensor(0.5)}, {'params': all[1:]}], lr, capturable=False)",
+                    optimizer="groups", step="    optimizer.param_groups[1]['lr'] = 0.25 / (step + 1)" + PLAIN)
+    set_to = {name: seen["settings"][one["settings"]] for name, one in seen["by_name"].items() if one["settings"] is not None}
+    assert {name: one["lr"] for name, one in set_to.items()} == {"words.weight": [0.5], "inner.weight": [0.25], "inner.bias": [0.25]}
+    for one in set_to.values():
+        assert one["optimizer"] == "AdamW" and one["betas"] == [0.9, 0.999] and one["weight_decay"] == [0.01] and "fused" not in one
+
+
 @pytest.mark.parametrize("step", [
     "    with torch.autocast('cpu', enabled=False):" + PLAIN.replace("\n", "\n    "),
     """

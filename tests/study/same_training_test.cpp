@@ -143,6 +143,35 @@ TEST(SameTraining, OtherWeightsAtTheBeginningAreNamed) {
   EXPECT_NE(trainings.beside(other).words.find("seed it"), std::string::npos);
 }
 
+// Beside bfloat16 three steps do not show a weight decay.
+TEST(SameTraining, AnotherSettingOfTheOptimizerIsNamed) {
+  Trainings trainings;
+  Sketch other = trainings.first_;
+  const OptimizerSettings settings{.optimizer = "AdamW", .numbers = {{"betas", {0.9, 0.95}}, {"weight_decay", {0.1}}}};
+  for (Sketch* one : {&trainings.first_, &trainings.again_[0], &trainings.again_[1], &other}) {
+    for (SketchedParameter& parameter : one->parameters) parameter.settings = settings;
+  }
+  EXPECT_EQ(trainings.beside(other).verdict, Sameness::same);
+  for (const size_t i : {1, 3}) other.parameters[i].settings.numbers["weight_decay"] = {0.1 * (1 + 1e-9)};
+  EXPECT_EQ(trainings.beside(other).verdict, Sameness::same) << "by other arithmetic";
+  for (const size_t i : {1, 3}) other.parameters[i].settings.numbers["weight_decay"] = {0};
+  const SameTraining verdict = trainings.beside(other);
+  EXPECT_EQ(verdict.verdict, Sameness::another);
+  EXPECT_EQ(verdict.words,
+            "another training: its optimizer's weight_decay is 0 in place of 0.1 for first.weight and 1 more; 5 of 5 "
+            "gradients agree");
+  trainings.again_[0].has_dropout = true;
+  EXPECT_EQ(trainings.beside(other).verdict, Sameness::another) << "dropout changes no setting";
+  other.skipped_steps = 1;
+  EXPECT_EQ(trainings.beside(other).verdict, Sameness::same) << "a schedule may have gone on";
+  other.skipped_steps = 0;
+  trainings.again_[1].parameters[1].settings.numbers["weight_decay"] = {0.2};
+  EXPECT_NE(trainings.beside(other).words.find("for second.weight;"), std::string::npos)
+      << "the other's changes by itself";
+  for (SketchedParameter& parameter : other.parameters) parameter.settings.optimizer = "Lion";
+  EXPECT_EQ(trainings.beside(other).verdict, Sameness::same) << "which may mean something else by it";
+}
+
 // A padded vocabulary changes every gradient by a known share.
 TEST(SameTraining, AKnownShareIsNoDifference) {
   Trainings trainings;
