@@ -55,6 +55,7 @@ harness::StepFormat step_format(const LineFormat& format);
 // One try of a command before its runs: what the study's plan was made of.
 struct Trial {
   double first_step_s = 0, step_s = 0;  // from its start to its first step, with cold caches; of a step after warm-up
+  double lasted_s = 0;                  // with all that it did between steps, such as an evaluation; 0: not known
   int64_t every = 1;                    // steps from line to line
   std::string shape;                    // of its lines: "iter STEP: loss LOSS"
   std::optional<LineFormat> format;     // which number is what; none: a regular expression or the client says
@@ -71,8 +72,9 @@ struct Trial {
   [[nodiscard]] harness::Pace pace() const { return {.burst_s = burst_s, .block_s = block_s}; }
   [[nodiscard]] std::string unit() const { return format ? format->unit : "step"; }
 
-  LADDER_FIELDS(Trial, (first_step_s, from_0), (step_s, from_0), (every, from_1), shape, (format, absent), has_losses,
-                (terminal, absent), (versions, {.none = None::absent, .most_items = 50}), (commit, absent),
+  LADDER_FIELDS(Trial, (first_step_s, from_0), (step_s, from_0), (lasted_s, {.none = None::absent, .above = 0}),
+                (every, from_1), shape, (format, absent), has_losses, (terminal, absent),
+                (versions, {.none = None::absent, .most_items = 50}), (commit, absent),
                 (burst_s, {.none = None::absent, .above = 0}), (block_s, {.none = None::absent, .above = 0}), gpus,
                 (wrote, {.most_items = 20}), (cpu_ms, {.none = None::absent, .least = 0, .most = 1e12}))
 };

@@ -301,7 +301,7 @@ std::string other_settings(const std::vector<Compared>& all) {
   if (of_setting.empty()) return "";
   const auto& [name, those] = *of_setting.begin();
   const Compared& one = *those.front();
-  return fmt::format("its optimizer's {} is {:.6g} in place of {:.6g} for {}{}", files::printable(name),
+  return fmt::format("its optimizer has {} {:.6g} in place of {:.6g} for {}{}", files::printable(name),
                      fmt::join(one.other->settings.numbers.at(name), ", "),
                      fmt::join(one.first->settings.numbers.at(name), ", "), name_of_parameter(*one.first),
                      those.size() == 1 ? "" : fmt::format(" and {} more", those.size() - 1));

@@ -134,6 +134,7 @@ std::optional<Trial> tried(const Plan& plan, size_t rung, const fs::path& folder
     const auto format = process.format();
     return Trial{.first_step_s = is_timed ? lines.front().seconds : 0,
                  .step_s = is_timed ? harness::median(process.window().timed_ms()) / 1000 : 0,
+                 .lasted_s = process.child().seconds,
                  .every = is_timed ? std::llround(harness::median(apart)) : 1,
                  .shape = process.shape(),
                  .format = format ? std::optional(line_format(*format)) : std::nullopt,
@@ -178,7 +179,9 @@ std::string look_at(const Plan& plan, size_t rung, const fs::path& folder, const
   if (!plan.commands->as_is) add_variables(variables, own);
   if (!rounding.empty()) variables.push_back("LADDER_LOOK_ROUNDING=" + rounding);
   // A look is over after seven steps, which it makes slower. Nobody waits for a program that cannot be looked at.
-  const double limit_s = std::min(plan.run_limit_s, 20 + 10 * command.trial.first_step_s + 100 * command.trial.step_s);
+  const Trial& trial = command.trial;
+  const double limit_s =
+      std::min(plan.run_limit_s, 20 + 10 * trial.first_step_s + 3 * trial.lasted_s + 100 * trial.step_s);
   const ChildResult child =
       harness::run_child({.argv = {"/bin/sh", "-c", text_for(plan, command, own, 1, /*is_trial=*/true)},
                           .log = log,

@@ -10,7 +10,8 @@ from measuring import STEP, counted, here, measure, message, one_record, prints,
 def test_a_program_that_holds_back_what_it_prints_gets_a_terminal(measure, tmp_path) -> None:
     done = measure("unset PYTHONUNBUFFERED; " + prints(STEP.replace(", flush=True", "")))
     assert done.returncode in MEASURED and "read from a terminal" in done.stderr, done.stderr
-    assert read_json(tmp_path / "study" / "plan.json")["rungs"][0]["command"]["trial"]["terminal"] is True
+    trial = read_json(tmp_path / "study" / "plan.json")["rungs"][0]["command"]["trial"]
+    assert trial["terminal"] is True and trial["lasted_s"] > trial["first_step_s"] > 0
     assert counted(one_record(tmp_path / "study")["command"])
 
 

@@ -158,7 +158,7 @@ TEST(SameTraining, AnotherSettingOfTheOptimizerIsNamed) {
   const SameTraining verdict = trainings.beside(other);
   EXPECT_EQ(verdict.verdict, Sameness::another);
   EXPECT_EQ(verdict.words,
-            "another training: its optimizer's weight_decay is 0 in place of 0.1 for first.weight and 1 more; 5 of 5 "
+            "another training: its optimizer has weight_decay 0 in place of 0.1 for first.weight and 1 more; 5 of 5 "
             "gradients agree");
   trainings.again_[0].has_dropout = true;
   EXPECT_EQ(trainings.beside(other).verdict, Sameness::another) << "dropout changes no setting";
