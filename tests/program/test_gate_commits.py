@@ -15,7 +15,6 @@ import textwrap
 import time
 
 import pytest
-from conftest import records
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SMALL = ["--warmup", "2", "--steps", "8"]
@@ -133,7 +132,8 @@ def test_a_clear_answer_ends_a_gate_of_many_pairs(program, environment, reposito
     commit(repository, step_s=0.03, noise=0.01)
     done = gate(program, environment, repository, "--base", "HEAD~1", "--pairs", "48")
     assert done.returncode == 1 and "clear after 12 of 48 pairs" in done.stderr, done.stderr
-    assert verdict(repository)["verdict"] == "REGRESSION" and len(records(repository / "out")) == 24
+    made = [file for file in (repository / "out" / "records").iterdir() if ".flagged." not in file.name]  # a busy machine makes some again
+    assert verdict(repository)["verdict"] == "REGRESSION" and len(made) == 24
 
 
 @pytest.mark.parametrize("side, status", [("base", 3), ("head", 1)])
