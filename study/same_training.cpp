@@ -286,7 +286,7 @@ bool sets_otherwise(const SketchedParameter& parameter, const std::string& name,
          });
 }
 
-// What the optimizers are set to otherwise, in words; empty: nothing that both kinds of optimizer have. Rounding may
+// What the optimizers are set to otherwise, in words; empty: nothing, or they are of different classes. Rounding may
 // hide what a weight decay or a beta does in three steps. A rate that time decides differs in the first's own looks.
 std::string other_settings(const std::vector<Compared>& all) {
   std::map<std::string, std::vector<const Compared*>> of_setting;

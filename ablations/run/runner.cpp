@@ -37,7 +37,8 @@ namespace fs = std::filesystem;
 namespace {
 
 // All runs of a study need one kind of machine and one program, also after --resume. A gate has programs of its own,
-// with their own libraries and variables that choose kernels. Its verdict compares those.
+// with their own libraries and variables that choose kernels: check_belongs() compares those of one program's records,
+// and the verdict those of base and head.
 void check_same_machine(const fs::path& folder, const Plan& plan, const Record& record, Environment here) {
   if (!plan.commands) here.threads = plan.workload.threads;  // of the runs, not of this process
   const bool cuda = uses_cuda(plan);

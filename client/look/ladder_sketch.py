@@ -235,11 +235,12 @@ class Sketch:
 
         if self.failure:
             return {"failure": self.failure}
-        return {"skipped_steps": self.skipped, "has_dropout": bool(self.mode and self.mode.drawn), "settings": self.settings,
-                "parameters": [
+        parameters = [
             {"name": entry["name"], "shape": list(entry["parameter"].shape), "type": str(entry["parameter"].dtype).replace("torch.", ""),
              "settings": entry.get("settings"), "weights": numbers(entry["weights"]), "gradients": list(map(numbers, entry["gradients"])),
-             "changes": list(map(numbers, entry["changes"]))} for entry in self.entries.values()]}
+             "changes": list(map(numbers, entry["changes"]))} for entry in self.entries.values()]
+        return {"skipped_steps": self.skipped, "has_dropout": bool(self.mode and self.mode.drawn), "settings": self.settings,
+                "parameters": parameters}
 
 
 def is_dropout(name, arguments):
